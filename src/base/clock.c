@@ -1,0 +1,25 @@
+#include "base/clock.h"
+
+#include <stddef.h>
+#include <time.h>
+
+static int64_t now_us(clockid_t id)
+{
+    struct timespec now;
+    clock_gettime(id, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static int64_t boot_us(void *user)
+{
+    (void)user;
+    return now_us(CLOCK_BOOTTIME);
+}
+
+static int64_t wall_us(void *user)
+{
+    (void)user;
+    return now_us(CLOCK_REALTIME);
+}
+
+const struct hf_clock hf__clock_system = {boot_us, wall_us, NULL};

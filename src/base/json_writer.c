@@ -1,0 +1,101 @@
+#include "base/json_writer.h"
+
+#include "base/text.h"
+
+void hf__json_writer_init(struct hf_json_writer *w, struct hf_buf *buf)
+{
+    *w = (struct hf_json_writer){.buf = buf};
+}
+
+static void separate(struct hf_json_writer *w)
+{
+    if (w->comma) hf__buf_char(w->buf, ',');
+    w->comma = true;
+}
+
+void hf__json_open(struct hf_json_writer *w, char bracket)
+{
+    separate(w);
+    hf__buf_char(w->buf, bracket);
+    w->comma = false;
+}
+
+void hf__json_close(struct hf_json_writer *w, char bracket)
+{
+    hf__buf_char(w->buf, bracket);
+    w->comma = true;
+}
+
+static void put_escape(struct hf_buf *buf, unsigned char c)
+{
+    static const char named[] = "\b\f\n\r\t\"\\";
+    static const char letters[] = "bfnrt\"\\";
+    const char *found = c ? strchr(named, c) : NULL;
+    if (found) {
+        hf__buf_char(buf, '\\');
+        hf__buf_char(buf, letters[found - named]);
+    } else {
+        hf__buf_printf(buf, "\\u%04x", c);
+    }
+}
+
+static void put_quoted(struct hf_buf *buf, struct hf_slice text)
+{
+    const char *at = text.ptr, *end = text.ptr + text.len;
+    hf__buf_char(buf, '"');
+    while (at < end) {
+        const char *from = at;
+        while (at < end && (unsigned char)*at >= 0x20 && *at != '"' && *at != '\\') {
+            size_t len = hf__utf8_sequence(at, end);
+            if (len == 0) {
+                buf->failed = true;
+                return;
+            }
+            at += len;
+        }
+        hf__buf_add(buf, from, (size_t)(at - from));
+        if (at < end) put_escape(buf, (unsigned char)*at++);
+    }
+    hf__buf_char(buf, '"');
+}
+
+void hf__json_put_key(struct hf_json_writer *w, struct hf_slice key)
+{
+    separate(w);
+    put_quoted(w->buf, key);
+    hf__buf_char(w->buf, ':');
+    w->comma = false;
+}
+
+void hf__json_put_name(struct hf_json_writer *w, const char *name)
+{
+    hf__json_put_key(w, hf__slice_str(name));
+}
+
+void hf__json_put_string(struct hf_json_writer *w, struct hf_slice text)
+{
+    separate(w);
+    put_quoted(w->buf, text);
+}
+
+void hf__json_put_raw(struct hf_json_writer *w, struct hf_slice text)
+{
+    separate(w);
+    hf__buf_slice(w->buf, text);
+}
+
+void hf__json_put_int64(struct hf_json_writer *w, int64_t value)
+{
+    separate(w);
+    hf__buf_printf(w->buf, "%lld", (long long)value);
+}
+
+void hf__json_put_bool(struct hf_json_writer *w, bool value)
+{
+    hf__json_put_raw(w, value ? HF_LIT("true") : HF_LIT("false"));
+}
+
+void hf__json_put_null(struct hf_json_writer *w)
+{
+    hf__json_put_raw(w, HF_LIT("null"));
+}

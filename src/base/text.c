@@ -1,0 +1,233 @@
+#include "base/text.h"
+
+static const char hex_digits[] = "0123456789abcdef";
+static const char base64_digits[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+void hf__hex_encode(const void *data, size_t len, char *ret)
+{
+    const unsigned char *bytes = data;
+    for (size_t i = 0; i < len; i++) {
+        *ret++ = hex_digits[bytes[i] >> 4];
+        *ret++ = hex_digits[bytes[i] & 15];
+    }
+    *ret = '\0';
+}
+
+size_t hf__base64_encode(const void *data, size_t len, char *ret)
+{
+    const unsigned char *in = data;
+    char *out = ret;
+    for (; len >= 3; len -= 3, in += 3) {
+        *out++ = base64_digits[in[0] >> 2];
+        *out++ = base64_digits[(in[0] & 3) << 4 | in[1] >> 4];
+        *out++ = base64_digits[(in[1] & 15) << 2 | in[2] >> 6];
+        *out++ = base64_digits[in[2] & 63];
+    }
+    if (len > 0) {
+        unsigned second = len == 2 ? in[1] : 0;
+        *out++ = base64_digits[in[0] >> 2];
+        *out++ = base64_digits[(in[0] & 3) << 4 | second >> 4];
+        *out++ = len == 2 ? base64_digits[(second & 15) << 2] : '=';
+        *out++ = '=';
+    }
+    *out = '\0';
+    return (size_t)(out - ret);
+}
+
+static int base64_value(char c)
+{
+    if (c >= 'A' && c <= 'Z') return c - 'A';
+    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+    if (c >= '0' && c <= '9') return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+bool hf__base64_decode(struct hf_slice text, void *ret, size_t *ret_len)
+{
+    unsigned char *out = ret;
+    if (text.len % 4 != 0) return false;
+    size_t padding = 0;
+    while (padding < 2 && padding < text.len && text.ptr[text.len - 1 - padding] == '=') padding++;
+    size_t digits = text.len - padding;
+    uint32_t bits = 0;
+    unsigned have = 0;
+    for (size_t i = 0; i < digits; i++) {
+        int value = base64_value(text.ptr[i]);
+        if (value < 0) return false;
+        bits = bits << 6 | (uint32_t)value;
+        have += 6;
+        if (have >= 8) {
+            have -= 8;
+            *out++ = (unsigned char)(bits >> have);
+            bits &= (1u << have) - 1;
+        }
+    }
+    if (bits != 0) return false; /* unused bits */
+    *ret_len = (size_t)(out - (unsigned char *)ret);
+    return true;
+}
+
+size_t hf__utf8_sequence(const char *at, const char *end)
+{
+    const unsigned char *p = (const unsigned char *)at;
+    size_t left = (size_t)(end - at);
+    if (left == 0) return 0;
+    if (p[0] < 0x80) return 1;
+    size_t len = p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
+    if (len == 0 || left < len) return 0;
+    for (size_t i = 1; i < len; i++)
+        if ((p[i] & 0xc0) != 0x80) return 0;
+    if (p[0] == 0xe0 && p[1] < 0xa0) return 0; /* overlong */
+    if (p[0] == 0xed && p[1] > 0x9f) return 0; /* surrogate */
+    if (p[0] == 0xf0 && p[1] < 0x90) return 0; /* overlong */
+    if (p[0] == 0xf4 && p[1] > 0x8f) return 0; /* above U+10FFFF */
+    return len;
+}
+
+bool hf__utf8_valid(struct hf_slice text)
+{
+    const char *at = text.ptr, *end = text.ptr + text.len;
+    while (at < end) {
+        size_t len = hf__utf8_sequence(at, end);
+        if (len == 0) return false;
+        at += len;
+    }
+    return true;
+}
+
+bool hf__parse_int64(struct hf_slice text, int64_t *ret)
+{
+    bool negative = text.len > 0 && text.ptr[0] == '-';
+    size_t i = negative;
+    if (i == text.len) return false;
+    int64_t value = 0;
+    for (; i < text.len; i++) {
+        int digit = text.ptr[i] - '0';
+        if (digit < 0 || digit > 9) return false;
+        if (__builtin_mul_overflow(value, 10, &value)) return false;
+        if (__builtin_sub_overflow(value, digit, &value)) return false; /* counts down: fits MIN */
+    }
+    if (!negative && value == INT64_MIN) return false;
+    *ret = negative ? value : -value;
+    return true;
+}
+
+int64_t hf__days_from_date(int64_t year, int month, int day)
+{
+    year -= month <= 2; /* the year begins in March, so that the leap day is its last */
+    int64_t era = (year >= 0 ? year : year - 399) / 400;
+    int64_t year_of_era = year - era * 400;
+    int64_t day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+    int64_t day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    return era * 146097 + day_of_era - 719468;
+}
+
+void hf__date_from_days(int64_t days, int64_t *ret_year, int *ret_month, int *ret_day)
+{
+    days += 719468;
+    int64_t era = (days >= 0 ? days : days - 146096) / 146097;
+    int64_t day_of_era = days - era * 146097;
+    int64_t year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+    int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    int month = (int)((5 * day_of_year + 2) / 153);
+    *ret_day = (int)(day_of_year - (153 * month + 2) / 5 + 1);
+    *ret_month = month < 10 ? month + 3 : month - 9;
+    *ret_year = year_of_era + era * 400 + (*ret_month <= 2);
+}
+
+/* Reads exactly `digits` decimal digits and moves on; -1 if they are not there. */
+static int take_digits(struct hf_slice *text, size_t digits)
+{
+    if (text->len < digits) return -1;
+    int value = 0;
+    for (size_t i = 0; i < digits; i++) {
+        if (text->ptr[i] < '0' || text->ptr[i] > '9') return -1;
+        value = value * 10 + (text->ptr[i] - '0');
+    }
+    text->ptr += digits;
+    text->len -= digits;
+    return value;
+}
+
+static bool take_char(struct hf_slice *text, char c)
+{
+    if (text->len == 0 || text->ptr[0] != c) return false;
+    text->ptr++;
+    text->len--;
+    return true;
+}
+
+/* hh:mm:ss as seconds of the day; a leap second is taken as the second before it. */
+static int take_time(struct hf_slice *text)
+{
+    int hour = take_digits(text, 2);
+    if (hour < 0 || hour > 23 || !take_char(text, ':')) return -1;
+    int minute = take_digits(text, 2);
+    if (minute < 0 || minute > 59 || !take_char(text, ':')) return -1;
+    int second = take_digits(text, 2);
+    if (second < 0 || second > 60) return -1;
+    return hour * 3600 + minute * 60 + (second == 60 ? 59 : second);
+}
+
+static bool date_exists(int year, int month, int day)
+{
+    static const char length[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    if (year < 0 || month < 1 || month > 12 || day < 1) return false;
+    bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    return day <= length[month - 1] + (month == 2 && leap);
+}
+
+bool hf__parse_rfc3339(struct hf_slice text, int64_t *ret_unix_ms)
+{
+    int year = take_digits(&text, 4);
+    if (year < 0 || !take_char(&text, '-')) return false;
+    int month = take_digits(&text, 2);
+    if (month < 0 || !take_char(&text, '-')) return false;
+    int day = take_digits(&text, 2);
+    if (!date_exists(year, month, day)) return false;
+    if (!take_char(&text, 'T') && !take_char(&text, 't')) return false;
+    int seconds = take_time(&text);
+    if (seconds < 0) return false;
+    int64_t ms = 0;
+    if (take_char(&text, '.')) {
+        int weight = 100, digit, count = 0;
+        for (; (digit = take_digits(&text, 1)) >= 0; weight /= 10, count++) ms += digit * weight;
+        if (count == 0) return false;
+    }
+    int64_t offset_s = 0;
+    if (!take_char(&text, 'Z') && !take_char(&text, 'z')) {
+        bool west = take_char(&text, '-');
+        if (!west && !take_char(&text, '+')) return false;
+        int hour = take_digits(&text, 2);
+        if (hour < 0 || hour > 23 || !take_char(&text, ':')) return false;
+        int minute = take_digits(&text, 2);
+        if (minute < 0 || minute > 59) return false;
+        offset_s = (west ? -1 : 1) * (hour * 3600 + minute * 60);
+    }
+    if (text.len != 0) return false;
+    int64_t days = hf__days_from_date(year, month, day);
+    *ret_unix_ms = (days * 86400 + seconds - offset_s) * 1000 + ms;
+    return true;
+}
+
+bool hf__parse_http_date(struct hf_slice text, int64_t *ret_unix_s)
+{
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    if (text.len != 29 || memcmp(text.ptr + 3, ", ", 2) != 0) return false;
+    text = hf__slice(text.ptr + 5, text.len - 5);
+    int day = take_digits(&text, 2);
+    if (day < 0 || !take_char(&text, ' ')) return false;
+    int month = 0;
+    while (month < 12 && memcmp(text.ptr, months + month * 3, 3) != 0) month++;
+    if (month == 12) return false;
+    text = hf__slice(text.ptr + 3, text.len - 3);
+    if (!take_char(&text, ' ')) return false;
+    int year = take_digits(&text, 4);
+    if (!date_exists(year, month + 1, day) || !take_char(&text, ' ')) return false;
+    int seconds = take_time(&text);
+    if (seconds < 0 || !hf__slice_is(text, " GMT")) return false;
+    *ret_unix_s = hf__days_from_date(year, month + 1, day) * 86400 + seconds;
+    return true;
+}

@@ -1,0 +1,185 @@
+#include "base/crc32.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "harness/test.h"
+
+TEST(base64_is_that_of_rfc_4648)
+{
+    static const struct {
+        const char *plain, *encoded;
+    } cases[] = {{"", ""},         {"f", "Zg=="},         {"fo", "Zm8="},
+                 {"foo", "Zm9v"},  {"foob", "Zm9vYg=="},  {"fooba", "Zm9vYmE="},
+                 {"foobar", "Zm9vYmFy"}, {"\xff\xfe\xfd", "//79"}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char encoded[32], decoded[32];
+        size_t len;
+        hf__base64_encode(cases[i].plain, strlen(cases[i].plain), encoded);
+        CHECK_STR(encoded, cases[i].encoded);
+        CHECK(hf__base64_decode(hf__slice_str(encoded), decoded, &len));
+        CHECK_SLICE(hf__slice(decoded, len), hf__slice_str(cases[i].plain));
+    }
+}
+
+TEST(base64_refuses_everything_else)
+{
+    static const char *const bad[] = {"Z",    "Zg",   "Zg=",  "Zh==",  "Zm9=", "Zg==Zg==", "====",
+                                      "Zm 8", "Zm8-", "Z===", "Zg==\n", "=Zg="};
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        char decoded[32];
+        size_t len;
+        hf_test_note("%s", bad[i]);
+        CHECK(!hf__base64_decode(hf__slice_str(bad[i]), decoded, &len));
+    }
+}
+
+TEST(utf8_is_checked_strictly)
+{
+    static const struct {
+        const char *text;
+        bool valid;
+    } cases[] = {
+        {"plain", true},          {"\xc3\xa9", true},          {"\xe2\x82\xac", true},
+        {"\xf0\x9f\x98\x80", true}, {"\xed\x9f\xbf", true},    {"\xf4\x8f\xbf\xbf", true},
+        {"\x80", false},          {"\xc0\x80", false},         {"\xc1\xbf", false},
+        {"\xe0\x80\x80", false},  {"\xed\xa0\x80", false},     {"\xf0\x80\x80\x80", false},
+        {"\xf4\x90\x80\x80", false}, {"\xf5\x80\x80\x80", false}, {"\xe2\x82", false},
+        {"\xc3", false},          {"a\xff", false},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        hf_test_note("case %zu", i);
+        CHECK(hf__utf8_valid(hf__slice_str(cases[i].text)) == cases[i].valid);
+    }
+}
+
+TEST(integers_are_parsed_whole_or_not_at_all)
+{
+    static const struct {
+        const char *text;
+        bool good;
+        int64_t value;
+    } cases[] = {
+        {"0", true, 0},
+        {"-12", true, -12},
+        {"9223372036854775807", true, INT64_MAX},
+        {"-9223372036854775808", true, INT64_MIN},
+        {"9223372036854775808", false, 0},
+        {"-9223372036854775809", false, 0},
+        {"", false, 0},
+        {"-", false, 0},
+        {"1.0", false, 0},
+        {" 1", false, 0},
+        {"+1", false, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        int64_t value = 0;
+        hf_test_note("%s", cases[i].text);
+        CHECK(hf__parse_int64(hf__slice_str(cases[i].text), &value) == cases[i].good);
+        CHECK_INT(value, cases[i].value);
+    }
+}
+
+TEST(instants_are_read_as_aws_and_http_write_them)
+{
+    static const struct {
+        const char *text;
+        int64_t unix_ms;
+    } good[] = {
+        {"1970-01-01T00:00:00Z", 0},
+        {"2026-11-15T10:20:30Z", 1794738030000},
+        {"2026-11-15T10:20:30.25Z", 1794738030250},
+        {"2026-11-15T12:20:30+02:00", 1794738030000},
+        {"2024-02-29T23:59:60Z", 1709251199000},
+        {"0001-01-01T00:00:00Z", -62135596800000},
+    };
+    static const char *const bad[] = {"",
+                                      "2026-11-15",
+                                      "2026-11-15T10:20:30",
+                                      "2026-13-15T10:20:30Z",
+                                      "2025-02-29T10:20:30Z",
+                                      "2026-11-15T24:20:30Z",
+                                      "2026-11-15T10:20:30.Z",
+                                      "2026-11-15T10:20:30Zx"};
+    int64_t value;
+    for (size_t i = 0; i < COUNT_OF(good); i++) {
+        hf_test_note("%s", good[i].text);
+        CHECK(hf__parse_rfc3339(hf__slice_str(good[i].text), &value));
+        CHECK_INT(value, good[i].unix_ms);
+    }
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        hf_test_note("%s", bad[i]);
+        CHECK(!hf__parse_rfc3339(hf__slice_str(bad[i]), &value));
+    }
+    CHECK(hf__parse_http_date(HF_LIT("Sun, 15 Nov 2026 10:20:30 GMT"), &value));
+    CHECK_INT(value, 1794738030);
+    CHECK(!hf__parse_http_date(HF_LIT("Sun, 15 Nox 2026 10:20:30 GMT"), &value));
+    CHECK(!hf__parse_http_date(HF_LIT("Sunday, 15-Nov-26 10:20:30 GMT"), &value));
+}
+
+TEST(dates_and_days_are_inverse)
+{
+    for (int64_t day = -800000; day < 3000000; day += 37) {
+        int64_t year;
+        int month, of_month;
+        hf__date_from_days(day, &year, &month, &of_month);
+        CHECK_INT(hf__days_from_date(year, month, of_month), day);
+    }
+}
+
+TEST(crc32_is_that_of_zlib)
+{
+    CHECK_INT(hf__crc32("123456789", 9), 0xcbf43926);
+    CHECK_INT(hf__crc32("", 0), 0);
+}
+
+TEST(uuids_have_version_and_variant_and_do_not_repeat)
+{
+    char a[HF_UUID_SIZE], b[HF_UUID_SIZE], id[HF_ID_SIZE];
+    static const unsigned char ones[16] = {255, 255, 255, 255, 255, 255, 255, 255,
+                                           255, 255, 255, 255, 255, 255, 255, 255};
+    hf__uuid4_from(ones, a);
+    CHECK_STR(a, "ffffffff-ffff-4fff-bfff-ffffffffffff");
+    hf__uuid4(a);
+    hf__uuid4(b);
+    CHECK(strcmp(a, b) != 0);
+    CHECK(a[14] == '4' && strchr("89ab", a[19]));
+    hf__random_id(id);
+    CHECK_INT(strlen(id), 32);
+    for (int i = 0; i < 1000; i++) {
+        double unit = hf__random_unit();
+        CHECK(unit >= 0 && unit < 1);
+    }
+}
+
+TEST(errors_have_names_and_messages_are_cut_whole)
+{
+    struct hf_error error;
+    CHECK_STR(hf_error_name(HF_ERR_THROTTLED), "throttled");
+    CHECK_STR(hf_error_name(0), "ok");
+    CHECK_STR(hf_error_name(-9999), "unknown");
+    char longer[1200];
+    for (size_t i = 0; i + 2 < sizeof longer; i += 2) memcpy(longer + i, "\xc3\xa9", 3);
+    CHECK_INT(hf__error_set(&error, HF_ERR_IO, "x%s", longer), HF_ERR_IO);
+    CHECK(strlen(error.message) > 500);
+    CHECK(hf__utf8_valid(hf__slice_str(error.message)));
+    hf__error_set(&error, HF_ERR_IO, "broken");
+    hf__error_prefix(&error, "opening %s", "x");
+    CHECK_STR(error.message, "opening x: broken");
+    CHECK_INT(hf__error_set(NULL, HF_ERR_IO, "nobody listens"), HF_ERR_IO);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct hf_test tests[] = {
+        RUN(base64_is_that_of_rfc_4648),
+        RUN(base64_refuses_everything_else),
+        RUN(utf8_is_checked_strictly),
+        RUN(integers_are_parsed_whole_or_not_at_all),
+        RUN(instants_are_read_as_aws_and_http_write_them),
+        RUN(dates_and_days_are_inverse),
+        RUN(crc32_is_that_of_zlib),
+        RUN(uuids_have_version_and_variant_and_do_not_repeat),
+        RUN(errors_have_names_and_messages_are_cut_whole),
+    };
+    return RUN_TESTS(tests);
+}
