@@ -1,0 +1,138 @@
+/*
+ * One operation on a table, and its answer: what travels between the formats,
+ * the stores and the wire.
+ *
+ * An operation is plain data; everything it points to lives in one arena and
+ * stays until the answer has been given. So does the answer.
+ */
+#ifndef HF_ITEM_OP_H
+#define HF_ITEM_OP_H
+
+#include "base/error.h"
+#include "base/store_time.h"
+#include "item/condition.h"
+#include "item/key.h"
+#include "item/key_condition.h"
+#include "item/projection.h"
+#include "item/update.h"
+
+enum hf_op_kind {
+    HF_GET_ITEM,
+    HF_PUT_ITEM,
+    HF_UPDATE_ITEM,
+    HF_DELETE_ITEM,
+    HF_QUERY,
+    HF_SCAN,
+    HF_CREATE_TABLE,
+    HF_DESCRIBE_TABLE,
+    HF_DELETE_TABLE,
+    HF_LIST_TABLES,
+    HF_UPDATE_TTL,
+    HF_DESCRIBE_TTL,
+};
+enum { HF_OP_KINDS = HF_DESCRIBE_TTL + 1 };
+
+/* "GetItem", "UpdateTimeToLive", … */
+extern const char *const hf__op_names[HF_OP_KINDS];
+
+enum hf_returns {
+    HF_RETURN_NONE,
+    HF_RETURN_ALL_OLD,
+    HF_RETURN_ALL_NEW,
+    HF_RETURN_UPDATED_OLD,
+    HF_RETURN_UPDATED_NEW,
+};
+enum { HF_RETURNS_COUNT = HF_RETURN_UPDATED_NEW + 1 };
+extern const char *const hf__returns_names[HF_RETURNS_COUNT];
+
+struct hf_op {
+    enum hf_op_kind kind;
+    struct hf_slice table; /* all but LIST_TABLES */
+
+    struct hf_item key;                   /* GET, UPDATE, DELETE */
+    struct hf_item item;                  /* PUT */
+    const struct hf_condition *condition; /* PUT, UPDATE, DELETE; NULL: none */
+    const struct hf_update *update;       /* UPDATE; NULL or empty: only create the item */
+    enum hf_returns returns;              /* PUT, DELETE: NONE or ALL_OLD; UPDATE: any */
+    bool old_on_failure;                  /* a failed condition returns the item it saw */
+
+    bool consistent;                          /* GET, QUERY, SCAN */
+    const struct hf_projection *projection;   /* GET, QUERY, SCAN; NULL: everything */
+    const struct hf_key_condition *where;     /* QUERY */
+    const struct hf_condition *filter;        /* QUERY, SCAN; NULL: none */
+    bool backward;                            /* QUERY: descending sort keys */
+    bool has_limit;                           /* QUERY, SCAN, LIST_TABLES */
+    int64_t limit;                            /* items looked at, at most */
+    struct hf_item start_key;                 /* QUERY, SCAN: go on behind this; empty: begin */
+    struct hf_slice start_table;              /* LIST_TABLES: likewise */
+
+    struct hf_key_schema schema; /* CREATE_TABLE */
+    int64_t read_units;          /* CREATE_TABLE: provisioned; both 0: on demand */
+    int64_t write_units;
+
+    bool ttl_enabled;              /* UPDATE_TTL */
+    struct hf_slice ttl_attribute; /* UPDATE_TTL */
+
+    /* How hard to try; 0 is the store's default. Not part of the request on the wire. */
+    int attempts;
+    int timeout_ms;
+};
+
+struct hf_table_info {
+    struct hf_slice name;
+    struct hf_slice status; /* "ACTIVE", … */
+    struct hf_key_schema schema;
+    int64_t item_count; /* may lag behind */
+    bool on_demand;
+    int64_t created_unix_ms;
+};
+
+/* What is said of an operation. Which members are meant depends on its kind. */
+struct hf_answer {
+    int code; /* 0, or error.code */
+    struct hf_error error;
+
+    bool has_item;       /* GET: found; writes: what `returns` or `old_on_failure` asked for */
+    struct hf_item item;
+
+    const struct hf_item *items; /* QUERY, SCAN */
+    size_t count;
+    int64_t scanned;
+    struct hf_item last_key; /* QUERY, SCAN: not empty when there may be more */
+
+    struct hf_table_info table; /* CREATE_TABLE, DESCRIBE_TABLE, DELETE_TABLE */
+
+    const struct hf_slice *tables; /* LIST_TABLES */
+    size_t table_count;
+    struct hf_slice last_table; /* not empty when there are more */
+
+    struct hf_slice ttl_status; /* UPDATE_TTL, DESCRIBE_TTL: "ENABLED", "DISABLED", … */
+    struct hf_slice ttl_attribute;
+
+    /* When, by our boot clock: before the first send, before the last one, after the answer. */
+    int64_t first_sent_boot_us;
+    int64_t sent_boot_us;
+    int64_t received_boot_us;
+    int attempts;             /* how often it was sent */
+    struct hf_interval store; /* the store's time when the answer was received */
+    struct hf_slice request_id;
+};
+
+bool hf__op_is_write(const struct hf_op *op);
+
+/* Whether sending it again after an unknown outcome can do no harm beyond that of once. */
+bool hf__op_is_repeatable(const struct hf_op *op);
+
+/*
+ * What can be refused without knowing the table: shapes, limits, expressions.
+ * The embedded engine and the DynamoDB endpoint check with it; texts are
+ * DynamoDB's.
+ */
+int hf__op_check(const struct hf_op *op, struct hf_error *reterr);
+
+int hf__table_name_check(struct hf_slice name, struct hf_error *reterr);
+
+/* Equal as requests: for tests of the wire. */
+bool hf__op_equal(const struct hf_op *a, const struct hf_op *b);
+
+#endif

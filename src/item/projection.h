@@ -1,0 +1,26 @@
+/* Which parts of an item an answer should have. */
+#ifndef HF_ITEM_PROJECTION_H
+#define HF_ITEM_PROJECTION_H
+
+#include "item/path.h"
+#include "item/update.h"
+
+struct hf_projection {
+    const struct hf_path *paths;
+    size_t count;
+};
+
+/* The item cut down to the paths; what is not there is left out. */
+struct hf_item hf__projection_apply(struct hf_arena *arena, const struct hf_projection *projection,
+                                    struct hf_item item);
+
+/* No path may overlap or conflict with another. */
+int hf__projection_check(const struct hf_projection *projection, struct hf_error *reterr);
+
+/* The paths that an update writes: what UPDATED_OLD and UPDATED_NEW show. */
+struct hf_projection hf__projection_of_update(struct hf_arena *arena,
+                                              const struct hf_update *update);
+
+bool hf__projection_equal(const struct hf_projection *a, const struct hf_projection *b);
+
+#endif

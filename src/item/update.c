@@ -1,0 +1,497 @@
+#include "item/update.h"
+
+#include <stdlib.h>
+
+const char *const hf__action_names[HF_ACTION_KINDS] = {
+    [HF_SET] = "SET", [HF_REMOVE] = "REMOVE", [HF_ADD] = "ADD", [HF_DELETE] = "DELETE"};
+
+/* ---- building ---- */
+
+void hf__update_add(struct hf_arena *arena, struct hf_update *update, struct hf_action action)
+{
+    struct hf_action *actions = hf__arena_grow(arena, update->actions, update->count,
+                                               &update->capacity, sizeof *actions);
+    if (!actions) return;
+    update->actions = actions;
+    update->actions[update->count++] = action;
+}
+
+const struct hf_term *hf__term_value(struct hf_arena *arena, struct hf_value value)
+{
+    struct hf_term *term = hf__arena_zalloc(arena, 1, sizeof *term);
+    if (term) *term = (struct hf_term){.kind = HF_TERM_VALUE, .value = value};
+    return term;
+}
+
+const struct hf_term *hf__term_path(struct hf_arena *arena, struct hf_path path)
+{
+    struct hf_term *term = hf__arena_zalloc(arena, 1, sizeof *term);
+    if (term) *term = (struct hf_term){.kind = HF_TERM_PATH, .path = path};
+    return term;
+}
+
+static struct hf_path top(struct hf_arena *arena, const char *name)
+{
+    return hf__path(arena, hf__slice_str(name));
+}
+
+void hf__update_set(struct hf_arena *arena, struct hf_update *update, const char *name,
+                    struct hf_value value)
+{
+    hf__update_add(arena, update,
+                   (struct hf_action){.kind = HF_SET,
+                                      .path = top(arena, name),
+                                      .left = hf__term_value(arena, value)});
+}
+
+void hf__update_remove(struct hf_arena *arena, struct hf_update *update, const char *name)
+{
+    hf__update_add(arena, update,
+                   (struct hf_action){.kind = HF_REMOVE, .path = top(arena, name)});
+}
+
+void hf__update_count(struct hf_arena *arena, struct hf_update *update, const char *name,
+                      int64_t start, int64_t by)
+{
+    struct hf_term *left = hf__arena_zalloc(arena, 1, sizeof *left);
+    if (!left) return;
+    *left = (struct hf_term){.kind = HF_TERM_IF_NOT_EXISTS,
+                             .path = top(arena, name),
+                             .first = hf__term_value(arena, hf__n(arena, start))};
+    hf__update_add(arena, update,
+                   (struct hf_action){.kind = HF_SET,
+                                      .path = top(arena, name),
+                                      .sign = '+',
+                                      .left = left,
+                                      .right = hf__term_value(arena, hf__n(arena, by))});
+}
+
+void hf__update_add_to(struct hf_arena *arena, struct hf_update *update, const char *name,
+                       struct hf_value value)
+{
+    hf__update_add(
+        arena, update,
+        (struct hf_action){.kind = HF_ADD, .path = top(arena, name), .value = value});
+}
+
+void hf__update_delete_from(struct hf_arena *arena, struct hf_update *update, const char *name,
+                            struct hf_value value)
+{
+    hf__update_add(
+        arena, update,
+        (struct hf_action){.kind = HF_DELETE, .path = top(arena, name), .value = value});
+}
+
+/* ---- evaluating right-hand sides ---- */
+
+static int wrong_type(struct hf_error *reterr)
+{
+    return hf__error_set(reterr, HF_ERR_VALIDATION,
+                         "An operand in the update expression has an incorrect data type");
+}
+
+static int append_lists(struct hf_arena *arena, const struct hf_value *front,
+                        const struct hf_value *back, struct hf_value *ret, struct hf_error *reterr)
+{
+    if (front->type != HF_L || back->type != HF_L) return wrong_type(reterr);
+    size_t count = front->list.count + back->list.count;
+    struct hf_value *values = hf__arena_zalloc(arena, count, sizeof *values);
+    if (!values) return hf__error_no_memory(reterr);
+    if (front->list.count) memcpy(values, front->list.at, front->list.count * sizeof *values);
+    if (back->list.count)
+        memcpy(values + front->list.count, back->list.at, back->list.count * sizeof *values);
+    *ret = hf__list(HF_L, values, count);
+    return 0;
+}
+
+static int evaluate(struct hf_arena *arena, const struct hf_term *term, struct hf_item item,
+                    struct hf_value *ret, struct hf_error *reterr)
+{
+    const struct hf_value *found;
+    struct hf_value front, back;
+    int code;
+    switch (term->kind) {
+    case HF_TERM_VALUE: *ret = term->value; return 0;
+    case HF_TERM_PATH:
+        found = hf__path_get(item, term->path);
+        if (!found)
+            return hf__error_set(reterr, HF_ERR_VALIDATION,
+                                 "The provided expression refers to an attribute that does not exist "
+                                 "in the item");
+        *ret = *found;
+        return 0;
+    case HF_TERM_IF_NOT_EXISTS:
+        found = hf__path_get(item, term->path);
+        if (!found) return evaluate(arena, term->first, item, ret, reterr);
+        *ret = *found;
+        return 0;
+    case HF_TERM_LIST_APPEND:
+        code = evaluate(arena, term->first, item, &front, reterr);
+        if (code == 0) code = evaluate(arena, term->second, item, &back, reterr);
+        return code == 0 ? append_lists(arena, &front, &back, ret, reterr) : code;
+    }
+    return HF_ERR_INVALID;
+}
+
+static int calculate(struct hf_arena *arena, char sign, const struct hf_value *a,
+                     const struct hf_value *b, struct hf_value *ret, struct hf_error *reterr)
+{
+    if (a->type != HF_N || b->type != HF_N) return wrong_type(reterr);
+    struct hf_number sum;
+    int code = sign == '+' ? hf__number_add(a->number, b->number, &sum, reterr)
+                           : hf__number_subtract(a->number, b->number, &sum, reterr);
+    if (code == 0) *ret = hf__number(arena, &sum);
+    return code;
+}
+
+static int evaluate_set(struct hf_arena *arena, const struct hf_action *action, struct hf_item item,
+                        struct hf_value *ret, struct hf_error *reterr)
+{
+    struct hf_value left, right;
+    int code = evaluate(arena, action->left, item, &left, reterr);
+    if (code != 0) return code;
+    if (!action->sign) {
+        *ret = left;
+        return 0;
+    }
+    code = evaluate(arena, action->right, item, &right, reterr);
+    return code == 0 ? calculate(arena, action->sign, &left, &right, ret, reterr) : code;
+}
+
+/* Members of a and those of b that are not in it. */
+static struct hf_value unite(struct hf_arena *arena, const struct hf_value *a,
+                             const struct hf_value *b)
+{
+    struct hf_value *values =
+        hf__arena_zalloc(arena, a->list.count + b->list.count, sizeof *values);
+    if (!values) return *a;
+    memcpy(values, a->list.at, a->list.count * sizeof *values);
+    size_t count = a->list.count;
+    for (size_t i = 0; i < b->list.count; i++)
+        if (!hf__values_contain(a->list, &b->list.at[i])) values[count++] = b->list.at[i];
+    return hf__list(a->type, values, count);
+}
+
+static struct hf_value without(struct hf_arena *arena, const struct hf_value *a,
+                               const struct hf_value *b)
+{
+    struct hf_value *values = hf__arena_zalloc(arena, a->list.count, sizeof *values);
+    if (!values) return *a;
+    size_t count = 0;
+    for (size_t i = 0; i < a->list.count; i++)
+        if (!hf__values_contain(b->list, &a->list.at[i])) values[count++] = a->list.at[i];
+    return hf__list(a->type, values, count);
+}
+
+/* ---- changing the item ----
+ *
+ * The containers on the way to a path are copied, everything else is shared.
+ * Elements removed from a list become holes first, so that the indexes of other
+ * actions keep their meaning, and are closed at the end.
+ */
+
+enum { HOLE = HF_TYPE_COUNT };
+
+static bool is_hole(const struct hf_value *value)
+{
+    return (int)value->type == HOLE;
+}
+
+static int bad_path(struct hf_error *reterr)
+{
+    return hf__error_set(reterr, HF_ERR_VALIDATION,
+                         "The document path provided in the update expression is invalid for update");
+}
+
+static int replace_below(struct hf_arena *arena, const struct hf_value *container,
+                         struct hf_path path, size_t depth, const struct hf_value *value,
+                         struct hf_value *ret, struct hf_error *reterr);
+
+/* What stands in place of `child` once `value` (NULL: nothing) is put at the rest of the path. */
+static int replace_child(struct hf_arena *arena, const struct hf_value *child, struct hf_path path,
+                         size_t depth, const struct hf_value *value, struct hf_value *ret,
+                         struct hf_error *reterr)
+{
+    if (depth + 1 < path.count) {
+        if (!child || is_hole(child)) return bad_path(reterr);
+        return replace_below(arena, child, path, depth + 1, value, ret, reterr);
+    }
+    *ret = value ? *value : (struct hf_value){.type = (enum hf_type)HOLE};
+    return 0;
+}
+
+static int replace_in_list(struct hf_arena *arena, struct hf_values list, struct hf_path path,
+                           size_t depth, const struct hf_value *value, struct hf_value *ret,
+                           struct hf_error *reterr)
+{
+    size_t index = path.parts[depth].index;
+    bool there = index < list.count;
+    if (!there && !value && depth + 1 == path.count) { /* nothing to remove */
+        *ret = hf__list(HF_L, list.at, list.count);
+        return 0;
+    }
+    struct hf_value child;
+    int code =
+        replace_child(arena, there ? &list.at[index] : NULL, path, depth, value, &child, reterr);
+    if (code != 0) return code;
+    struct hf_value *values = hf__arena_zalloc(arena, list.count + 1, sizeof *values);
+    if (!values) return hf__error_no_memory(reterr);
+    if (list.count) memcpy(values, list.at, list.count * sizeof *values);
+    values[there ? index : list.count] = child;
+    *ret = hf__list(HF_L, values, list.count + !there);
+    return 0;
+}
+
+static int replace_in_map(struct hf_arena *arena, struct hf_item map, struct hf_path path,
+                          size_t depth, const struct hf_value *value, struct hf_item *ret,
+                          struct hf_error *reterr)
+{
+    struct hf_slice name = path.parts[depth].name;
+    struct hf_value child;
+    int code =
+        replace_child(arena, hf__item_get(map, name), path, depth, value, &child, reterr);
+    if (code != 0) return code;
+    *ret = hf__item_with(arena, map, name, is_hole(&child) ? NULL : &child);
+    return 0;
+}
+
+static int replace_below(struct hf_arena *arena, const struct hf_value *container,
+                         struct hf_path path, size_t depth, const struct hf_value *value,
+                         struct hf_value *ret, struct hf_error *reterr)
+{
+    bool is_index = path.parts[depth].is_index;
+    if (container->type != (is_index ? HF_L : HF_M)) return bad_path(reterr);
+    if (is_index) return replace_in_list(arena, container->list, path, depth, value, ret, reterr);
+    struct hf_item map;
+    int code = replace_in_map(arena, container->map, path, depth, value, &map, reterr);
+    if (code == 0) *ret = hf__map(map);
+    return code;
+}
+
+static struct hf_item close_holes_in_map(struct hf_arena *arena, struct hf_item item);
+
+static struct hf_value close_holes(struct hf_arena *arena, const struct hf_value *value)
+{
+    if (value->type == HF_M) return hf__map(close_holes_in_map(arena, value->map));
+    if (value->type != HF_L) return *value;
+    struct hf_value *values = hf__arena_zalloc(arena, value->list.count, sizeof *values);
+    if (!values) return *value;
+    size_t count = 0;
+    for (size_t i = 0; i < value->list.count; i++)
+        if (!is_hole(&value->list.at[i])) values[count++] = close_holes(arena, &value->list.at[i]);
+    return hf__list(HF_L, values, count);
+}
+
+static struct hf_item close_holes_in_map(struct hf_arena *arena, struct hf_item item)
+{
+    struct hf_attr *attrs = hf__arena_zalloc(arena, item.count, sizeof *attrs);
+    if (!attrs) return item;
+    for (size_t i = 0; i < item.count; i++)
+        attrs[i] = (struct hf_attr){item.attrs[i].name, close_holes(arena, &item.attrs[i].value)};
+    return (struct hf_item){attrs, item.count};
+}
+
+/* ---- applying ---- */
+
+/* What one action puts at its path: a value, or nothing (`removes`), or no change (`skips`). */
+struct outcome {
+    const struct hf_action *action;
+    bool skips;
+    bool removes;
+    struct hf_value value;
+};
+
+static int add_outcome(struct hf_arena *arena, const struct hf_value *old, struct outcome *out,
+                       struct hf_error *reterr)
+{
+    const struct hf_value *by = &out->action->value;
+    if (!old) out->value = *by;
+    else if (by->type == HF_N) return calculate(arena, '+', old, by, &out->value, reterr);
+    else if (old->type != by->type) return wrong_type(reterr);
+    else out->value = unite(arena, old, by);
+    return 0;
+}
+
+static int delete_outcome(struct hf_arena *arena, const struct hf_value *old, struct outcome *out,
+                          struct hf_error *reterr)
+{
+    out->skips = old == NULL;
+    if (!old) return 0;
+    if (old->type != out->action->value.type) return wrong_type(reterr);
+    out->value = without(arena, old, &out->action->value);
+    out->removes = out->value.list.count == 0;
+    return 0;
+}
+
+static int find_outcome(struct hf_arena *arena, struct hf_item item, struct outcome *out,
+                        struct hf_error *reterr)
+{
+    const struct hf_action *action = out->action;
+    const struct hf_value *old = hf__path_get(item, action->path);
+    switch (action->kind) {
+    case HF_SET: return evaluate_set(arena, action, item, &out->value, reterr);
+    case HF_REMOVE: out->removes = true; return 0;
+    case HF_ADD: return add_outcome(arena, old, out, reterr);
+    case HF_DELETE: return delete_outcome(arena, old, out, reterr);
+    }
+    return HF_ERR_INVALID;
+}
+
+/* In the order of their paths, so that elements set beyond a list's end come in by their index. */
+static int order_outcomes(const void *a, const void *b)
+{
+    const struct outcome *x = a, *y = b;
+    return hf__path_order(x->action->path, y->action->path);
+}
+
+int hf__update_apply(struct hf_arena *arena, const struct hf_update *update, struct hf_item item,
+                     struct hf_item *ret, struct hf_error *reterr)
+{
+    struct outcome *outcomes = hf__arena_zalloc(arena, update->count, sizeof *outcomes);
+    if (!outcomes) return hf__error_no_memory(reterr);
+    bool nested = false;
+    for (size_t i = 0; i < update->count; i++) {
+        outcomes[i].action = &update->actions[i];
+        int code = find_outcome(arena, item, &outcomes[i], reterr);
+        if (code != 0) return code;
+        nested |= update->actions[i].path.count > 1;
+    }
+    qsort(outcomes, update->count, sizeof *outcomes, order_outcomes);
+    struct hf_item result = item;
+    for (size_t i = 0; i < update->count; i++) {
+        const struct outcome *out = &outcomes[i];
+        if (out->skips) continue;
+        int code = replace_in_map(arena, result, out->action->path, 0,
+                                  out->removes ? NULL : &out->value, &result, reterr);
+        if (code != 0) return code;
+    }
+    if (nested) result = close_holes_in_map(arena, result);
+    if (arena->failed) return hf__error_no_memory(reterr);
+    *ret = result;
+    return 0;
+}
+
+/* ---- checking ---- */
+
+static int refuse_operand(const char *function, const struct hf_value *value,
+                          struct hf_error *reterr)
+{
+    return hf__error_set(reterr, HF_ERR_VALIDATION,
+                         "Invalid UpdateExpression: Incorrect operand type for operator or function; "
+                         "operator or function: %s, operand type: %s",
+                         function, hf__type_name(value->type));
+}
+
+static int check_term(const struct hf_term *term, struct hf_error *reterr)
+{
+    if (!term) return hf__error_set(reterr, HF_ERR_INVALID, "an update action lacks an operand");
+    int code = 0;
+    switch (term->kind) {
+    case HF_TERM_PATH: return 0;
+    case HF_TERM_VALUE: return hf__value_check(&term->value, reterr);
+    case HF_TERM_IF_NOT_EXISTS: return check_term(term->first, reterr);
+    case HF_TERM_LIST_APPEND:
+        code = check_term(term->first, reterr);
+        if (code == 0) code = check_term(term->second, reterr);
+        if (code != 0) return code;
+        const struct hf_term *sides[] = {term->first, term->second};
+        for (int i = 0; i < 2; i++)
+            if (sides[i]->kind == HF_TERM_VALUE && sides[i]->value.type != HF_L)
+                return refuse_operand("list_append", &sides[i]->value, reterr);
+        return 0;
+    }
+    return HF_ERR_INVALID;
+}
+
+static int check_set(const struct hf_action *action, struct hf_error *reterr)
+{
+    int code = check_term(action->left, reterr);
+    if (code != 0 || !action->sign) return code;
+    code = check_term(action->right, reterr);
+    if (code != 0) return code;
+    const struct hf_term *sides[] = {action->left, action->right};
+    const char sign[] = {action->sign, '\0'};
+    for (int i = 0; i < 2; i++)
+        if (sides[i]->kind == HF_TERM_VALUE && sides[i]->value.type != HF_N)
+            return refuse_operand(sign, &sides[i]->value, reterr);
+    return 0;
+}
+
+static int check_action(const struct hf_action *action, struct hf_error *reterr)
+{
+    static const char *const long_names[HF_TYPE_COUNT] = {
+        [HF_S] = "STRING",      [HF_N] = "NUMBER",      [HF_B] = "BINARY", [HF_BOOL] = "BOOLEAN",
+        [HF_NULL] = "NULL",     [HF_SS] = "STRING_SET", [HF_NS] = "NUMBER_SET",
+        [HF_BS] = "BINARY_SET", [HF_L] = "LIST",        [HF_M] = "MAP"};
+    if (action->path.count == 0)
+        return hf__error_set(reterr, HF_ERR_INVALID, "an update action lacks a path");
+    if (action->kind == HF_REMOVE) return 0;
+    if (action->kind == HF_SET) return check_set(action, reterr);
+    enum hf_type type = action->value.type;
+    if (hf__type_is_set(type) || (type == HF_N && action->kind == HF_ADD))
+        return hf__value_check(&action->value, reterr);
+    const char *name = hf__action_names[action->kind];
+    return hf__error_set(reterr, HF_ERR_VALIDATION,
+                         "Invalid UpdateExpression: Incorrect operand type for operator or function; "
+                         "operator: %s, operand type: %s, typeSet: ALLOWED_FOR_%s_OPERAND",
+                         name, long_names[type], name);
+}
+
+int hf__update_check(const struct hf_update *update, struct hf_error *reterr)
+{
+    for (size_t i = 0; i < update->count; i++) {
+        int code = check_action(&update->actions[i], reterr);
+        for (size_t j = 0; j < i && code == 0; j++)
+            code = hf__paths_check(update->actions[j].path, update->actions[i].path,
+                                   "UpdateExpression", reterr);
+        if (code != 0) return code;
+    }
+    return 0;
+}
+
+/* ---- comparing ---- */
+
+static bool term_equal(const struct hf_term *a, const struct hf_term *b)
+{
+    if (!a || !b) return a == b;
+    if (a->kind != b->kind) return false;
+    if (a->kind == HF_TERM_VALUE) return hf__value_equal(&a->value, &b->value);
+    return hf__path_equal(a->path, b->path) && term_equal(a->first, b->first) &&
+           term_equal(a->second, b->second);
+}
+
+bool hf__update_equal(const struct hf_update *a, const struct hf_update *b)
+{
+    if (!a || !b) return a == b;
+    if (a->count != b->count) return false;
+    for (size_t i = 0; i < a->count; i++) {
+        const struct hf_action *x = &a->actions[i], *y = &b->actions[i];
+        if (x->kind != y->kind || x->sign != y->sign || !hf__path_equal(x->path, y->path))
+            return false;
+        if (x->kind == HF_SET && !(term_equal(x->left, y->left) && term_equal(x->right, y->right)))
+            return false;
+        if ((x->kind == HF_ADD || x->kind == HF_DELETE) && !hf__value_equal(&x->value, &y->value))
+            return false;
+    }
+    return true;
+}
+
+static bool reads_a_list_end(const struct hf_term *term)
+{
+    return term && (term->kind == HF_TERM_LIST_APPEND || reads_a_list_end(term->first));
+}
+
+bool hf__update_is_repeatable(const struct hf_update *update)
+{
+    for (size_t i = 0; i < update->count; i++) {
+        const struct hf_action *action = &update->actions[i];
+        bool below_list = false;
+        for (size_t j = 0; j < action->path.count; j++) below_list |= action->path.parts[j].is_index;
+        if (below_list) return false; /* indexes shift, and may append */
+        if (action->sign || (action->kind == HF_ADD && action->value.type == HF_N)) return false;
+        if (action->kind != HF_SET) continue;
+        /* A copy of another attribute may read what an earlier run of this update wrote. */
+        if (reads_a_list_end(action->left) || action->left->kind == HF_TERM_PATH) return false;
+    }
+    return true;
+}

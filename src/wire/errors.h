@@ -1,0 +1,24 @@
+/* DynamoDB's exceptions and our error codes: one table, both directions. */
+#ifndef HF_WIRE_ERRORS_H
+#define HF_WIRE_ERRORS_H
+
+#include <stdbool.h>
+
+#include "base/slice.h"
+
+struct hf_exception {
+    const char *name; /* "ConditionalCheckFailedException" */
+    int code;
+    int status;     /* of the HTTP answer */
+    bool retryable; /* the same request may succeed later */
+    bool throttle;  /* … and should wait longer */
+    bool skew;      /* may mean that our clock is off */
+};
+
+/* By name; NULL if it is none we know. */
+const struct hf_exception *hf__exception_find(struct hf_slice name);
+
+/* The exception that stands for one of our codes in an answer; never NULL. */
+const struct hf_exception *hf__exception_for(int code);
+
+#endif

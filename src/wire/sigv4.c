@@ -1,0 +1,395 @@
+#include "wire/sigv4.h"
+
+#include <nettle/hmac.h>
+#include <nettle/memops.h>
+#include <nettle/sha2.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+
+enum { MAX_SIGNED_HEADERS = 64, MAX_QUERY_PARTS = 64, MAX_SKEW_S = 15 * 60 };
+
+static void sha256(struct hf_slice data, unsigned char ret[HF_SHA256_SIZE])
+{
+    struct sha256_ctx ctx;
+    sha256_init(&ctx);
+    sha256_update(&ctx, data.len, (const uint8_t *)data.ptr);
+    sha256_digest(&ctx, HF_SHA256_SIZE, ret);
+}
+
+static void sha256_hex(struct hf_slice data, char ret[2 * HF_SHA256_SIZE + 1])
+{
+    unsigned char hash[HF_SHA256_SIZE];
+    sha256(data, hash);
+    hf__hex_encode(hash, sizeof hash, ret);
+}
+
+static void hmac(struct hf_slice key, struct hf_slice data, unsigned char ret[HF_SHA256_SIZE])
+{
+    struct hmac_sha256_ctx ctx;
+    hmac_sha256_set_key(&ctx, key.len, (const uint8_t *)key.ptr);
+    hmac_sha256_update(&ctx, data.len, (const uint8_t *)data.ptr);
+    hmac_sha256_digest(&ctx, HF_SHA256_SIZE, ret);
+}
+
+/* The last `digits` decimal digits; returns where the next character goes. */
+static char *put_digits(char *to, int64_t value, int digits)
+{
+    for (int i = digits - 1; i >= 0; i--, value /= 10) to[i] = (char)('0' + value % 10);
+    return to + digits;
+}
+
+void hf__amz_date(int64_t unix_s, char ret[HF_AMZ_DATE_SIZE])
+{
+    int64_t days = unix_s >= 0 ? unix_s / 86400 : (unix_s - 86399) / 86400;
+    int64_t second = unix_s - days * 86400, year;
+    int month, day;
+    hf__date_from_days(days, &year, &month, &day);
+    char *at = put_digits(ret, year, 4);
+    at = put_digits(put_digits(at, month, 2), day, 2);
+    *at++ = 'T';
+    at = put_digits(at, second / 3600, 2);
+    at = put_digits(put_digits(at, second / 60 % 60, 2), second % 60, 2);
+    *at++ = 'Z';
+    *at = '\0';
+}
+
+/* ---- canonical request ---- */
+
+static bool is_unreserved(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_' || c == '~';
+}
+
+/* The path as sent is encoded once more, as all services but S3 want it. */
+static void add_path(struct hf_slice path, struct hf_buf *ret)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    if (path.len == 0) hf__buf_char(ret, '/');
+    for (size_t i = 0; i < path.len; i++) {
+        unsigned char c = (unsigned char)path.ptr[i];
+        if (c == '/' || is_unreserved((char)c)) {
+            hf__buf_char(ret, (char)c);
+            continue;
+        }
+        hf__buf_char(ret, '%');
+        hf__buf_char(ret, hex[c >> 4]);
+        hf__buf_char(ret, hex[c & 15]);
+    }
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+    return hf__slice_cmp(*(const struct hf_slice *)a, *(const struct hf_slice *)b);
+}
+
+/* Sorted "name=value" parts. More than fit are a request that nobody here sends. */
+static void add_query(struct hf_slice query, struct hf_buf *ret)
+{
+    struct hf_slice parts[MAX_QUERY_PARTS];
+    size_t count = 0;
+    const char *at = query.ptr, *end = query.ptr + query.len;
+    while (at < end && count < MAX_QUERY_PARTS) {
+        const char *stop = memchr(at, '&', (size_t)(end - at));
+        if (!stop) stop = end;
+        if (stop > at) parts[count++] = hf__slice(at, (size_t)(stop - at));
+        at = stop + 1;
+    }
+    if (at < end) ret->failed = true;
+    qsort(parts, count, sizeof parts[0], compare_parts);
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0) hf__buf_char(ret, '&');
+        hf__buf_slice(ret, parts[i]);
+        if (!memchr(parts[i].ptr, '=', parts[i].len)) hf__buf_char(ret, '=');
+    }
+}
+
+/* Without white space at the ends, runs of blanks as one. */
+static void add_trimmed(struct hf_slice value, struct hf_buf *ret)
+{
+    bool pending = false, any = false;
+    for (size_t i = 0; i < value.len; i++) {
+        char c = value.ptr[i];
+        if (c == ' ' || c == '\t') {
+            pending = any;
+            continue;
+        }
+        if (pending) hf__buf_char(ret, ' ');
+        hf__buf_char(ret, c);
+        pending = false;
+        any = true;
+    }
+}
+
+static void add_signed_names(const struct hf_sigv4_request *request, struct hf_buf *ret)
+{
+    for (size_t i = 0; i < request->header_count; i++) {
+        if (i > 0) hf__buf_char(ret, ';');
+        hf__buf_slice(ret, request->headers[i].name);
+    }
+}
+
+void hf__sigv4_canonical_request(const struct hf_sigv4_request *request, struct hf_buf *ret)
+{
+    hf__buf_slice(ret, request->method);
+    hf__buf_char(ret, '\n');
+    add_path(request->path, ret);
+    hf__buf_char(ret, '\n');
+    add_query(request->query, ret);
+    hf__buf_char(ret, '\n');
+    for (size_t i = 0; i < request->header_count; i++) {
+        hf__buf_slice(ret, request->headers[i].name);
+        hf__buf_char(ret, ':');
+        add_trimmed(request->headers[i].value, ret);
+        hf__buf_char(ret, '\n');
+    }
+    hf__buf_char(ret, '\n');
+    add_signed_names(request, ret);
+    hf__buf_char(ret, '\n');
+    char hash[2 * HF_SHA256_SIZE + 1];
+    sha256_hex(request->body, hash);
+    hf__buf_str(ret, hash);
+}
+
+/* ---- string to sign, key, signature ---- */
+
+static void add_scope(const struct hf_sigv4_scope *scope, struct hf_buf *ret)
+{
+    char date[HF_AMZ_DATE_SIZE];
+    hf__amz_date(scope->unix_s, date);
+    hf__buf_printf(ret, "%.8s/%.*s/%.*s/aws4_request", date, HF_FMT(scope->region),
+                   HF_FMT(scope->service));
+}
+
+void hf__sigv4_string_to_sign(const struct hf_sigv4_scope *scope, struct hf_slice canonical,
+                              struct hf_buf *ret)
+{
+    char date[HF_AMZ_DATE_SIZE], hash[2 * HF_SHA256_SIZE + 1];
+    sha256_hex(canonical, hash); /* first: it may stand in the same buffer */
+    hf__amz_date(scope->unix_s, date);
+    hf__buf_printf(ret, "AWS4-HMAC-SHA256\n%s\n", date);
+    add_scope(scope, ret);
+    hf__buf_printf(ret, "\n%s", hash);
+}
+
+void hf__sigv4_derive_key(struct hf_slice secret, const struct hf_sigv4_scope *scope,
+                          unsigned char ret[HF_SHA256_SIZE])
+{
+    static const struct hf_slice closing = {"aws4_request", 12};
+    char date[HF_AMZ_DATE_SIZE];
+    hf__amz_date(scope->unix_s, date);
+    struct hf_slice key = hf__slice((const char *)ret, HF_SHA256_SIZE);
+    struct hmac_sha256_ctx ctx;
+    struct hf_buf first;
+    hf__buf_init(&first, 4096);
+    hf__buf_str(&first, "AWS4");
+    hf__buf_slice(&first, secret);
+    hmac_sha256_set_key(&ctx, first.len, (const uint8_t *)first.data);
+    hmac_sha256_update(&ctx, 8, (const uint8_t *)date);
+    hmac_sha256_digest(&ctx, HF_SHA256_SIZE, ret);
+    if (first.data) explicit_bzero(first.data, first.len);
+    hf__buf_free(&first);
+    hmac(key, scope->region, ret);
+    hmac(key, scope->service, ret);
+    hmac(key, closing, ret);
+}
+
+void hf__sigv4_signature(const unsigned char key[HF_SHA256_SIZE], struct hf_slice string_to_sign,
+                         char ret[2 * HF_SHA256_SIZE + 1])
+{
+    unsigned char signature[HF_SHA256_SIZE];
+    hmac(hf__slice((const char *)key, HF_SHA256_SIZE), string_to_sign, signature);
+    hf__hex_encode(signature, sizeof signature, ret);
+}
+
+/* The derived key for a scope, from the cache if it was made of the same secret and scope. */
+static const unsigned char *cached_key(struct hf_slice secret, const struct hf_sigv4_scope *scope,
+                                       struct hf_sigv4_key *cache)
+{
+    char name[sizeof cache->scope], date[HF_AMZ_DATE_SIZE];
+    unsigned char hash[HF_SHA256_SIZE];
+    hf__amz_date(scope->unix_s, date);
+    int len = snprintf(name, sizeof name, "%.8s/%.*s/%.*s", date, HF_FMT(scope->region),
+                       HF_FMT(scope->service));
+    sha256(secret, hash);
+    bool fresh = len < (int)sizeof name && memcmp(cache->secret_hash, hash, sizeof hash) == 0 &&
+                 strcmp(cache->scope, name) == 0;
+    if (!fresh) {
+        memcpy(cache->scope, name, sizeof name);
+        memcpy(cache->secret_hash, hash, sizeof hash);
+        hf__sigv4_derive_key(secret, scope, cache->key);
+    }
+    return cache->key;
+}
+
+static void sign(const struct hf_sigv4_request *request, const struct hf_sigv4_scope *scope,
+                 const unsigned char *key, struct hf_buf *scratch,
+                 char ret[2 * HF_SHA256_SIZE + 1])
+{
+    hf__sigv4_canonical_request(request, scratch);
+    size_t canonical = scratch->len;
+    hf__sigv4_string_to_sign(scope, hf__slice(scratch->data, canonical), scratch);
+    hf__sigv4_signature(key, hf__slice(scratch->data + canonical, scratch->len - canonical), ret);
+}
+
+void hf__sigv4_authorization(const struct hf_sigv4_request *request,
+                             const struct hf_sigv4_scope *scope, struct hf_slice access_key_id,
+                             struct hf_slice secret, struct hf_sigv4_key *cache, struct hf_buf *ret)
+{
+    char signature[2 * HF_SHA256_SIZE + 1];
+    struct hf_buf scratch;
+    hf__buf_init(&scratch, 64 * 1024);
+    const unsigned char *key = cached_key(secret, scope, cache);
+    sign(request, scope, key, &scratch, signature);
+    hf__buf_printf(ret, "AWS4-HMAC-SHA256 Credential=%.*s/", HF_FMT(access_key_id));
+    add_scope(scope, ret);
+    hf__buf_str(ret, ", SignedHeaders=");
+    add_signed_names(request, ret);
+    hf__buf_printf(ret, ", Signature=%s", signature);
+    ret->failed |= scratch.failed;
+    hf__buf_free(&scratch);
+}
+
+/* ---- verification ---- */
+
+struct claim {
+    struct hf_slice access_key_id, date, region, service, closing;
+    struct hf_slice signed_names;
+    struct hf_slice signature;
+};
+
+static int deny(struct hf_error *reterr, const char *why)
+{
+    return hf__error_set(reterr, HF_ERR_DENIED, "%s", why);
+}
+
+/* Cuts off what stands before a character; the rest stays in *text. */
+static struct hf_slice cut(struct hf_slice *text, char at)
+{
+    const char *found = text->len ? memchr(text->ptr, at, text->len) : NULL;
+    size_t len = found ? (size_t)(found - text->ptr) : text->len;
+    struct hf_slice part = hf__slice(text->ptr, len);
+    size_t used = found ? len + 1 : len;
+    *text = hf__slice(text->ptr + used, text->len - used);
+    return part;
+}
+
+static struct hf_slice trim(struct hf_slice text)
+{
+    while (text.len && *text.ptr == ' ') text = hf__slice(text.ptr + 1, text.len - 1);
+    while (text.len && text.ptr[text.len - 1] == ' ') text.len--;
+    return text;
+}
+
+static bool parse_claim(struct hf_slice header, struct claim *ret)
+{
+    static const struct hf_slice algorithm = {"AWS4-HMAC-SHA256 ", 17};
+    *ret = (struct claim){0};
+    if (!hf__slice_starts(header, algorithm)) return false;
+    struct hf_slice rest = hf__slice(header.ptr + algorithm.len, header.len - algorithm.len);
+    while (rest.len > 0) {
+        struct hf_slice value = trim(cut(&rest, ','));
+        struct hf_slice name = cut(&value, '=');
+        if (hf__slice_is(name, "Credential")) {
+            ret->access_key_id = cut(&value, '/');
+            ret->date = cut(&value, '/');
+            ret->region = cut(&value, '/');
+            ret->service = cut(&value, '/');
+            ret->closing = value;
+        } else if (hf__slice_is(name, "SignedHeaders")) {
+            ret->signed_names = value;
+        } else if (hf__slice_is(name, "Signature")) {
+            ret->signature = value;
+        } else {
+            return false;
+        }
+    }
+    return ret->access_key_id.len > 0 && ret->region.len > 0 && ret->signed_names.len > 0 &&
+           ret->signature.len == 2 * HF_SHA256_SIZE && hf__slice_is(ret->closing, "aws4_request");
+}
+
+static const struct hf_header *find_header(const struct hf_sigv4_request *request,
+                                           struct hf_slice name)
+{
+    for (size_t i = 0; i < request->header_count; i++)
+        if (hf__slice_eq(request->headers[i].name, name)) return &request->headers[i];
+    return NULL;
+}
+
+/* "20261115T102030Z" as unix seconds. */
+static bool parse_amz_date(struct hf_slice text, int64_t *ret)
+{
+    if (text.len != HF_AMZ_DATE_SIZE - 1) return false;
+    char spelled[21];
+    const char *t = text.ptr;
+    snprintf(spelled, sizeof spelled, "%.4s-%.2s-%.5s:%.2s:%.3s", t, t + 4, t + 6, t + 11, t + 13);
+    int64_t ms;
+    if (!hf__parse_rfc3339(hf__slice_str(spelled), &ms)) return false;
+    *ret = ms / 1000;
+    return true;
+}
+
+/* The signed headers in the order they were signed. */
+static size_t pick_signed(const struct hf_sigv4_request *request, struct hf_slice names,
+                          struct hf_header *ret)
+{
+    size_t count = 0;
+    while (names.len > 0) {
+        const struct hf_header *header = find_header(request, cut(&names, ';'));
+        if (!header || count == MAX_SIGNED_HEADERS) return 0;
+        ret[count++] = *header;
+    }
+    return count;
+}
+
+static int verify_claim(const struct hf_sigv4_request *request, const struct claim *claim,
+                        const struct hf_sigv4_scope *scope, struct hf_slice secret,
+                        struct hf_error *reterr)
+{
+    struct hf_header picked[MAX_SIGNED_HEADERS];
+    struct hf_sigv4_request covered = *request;
+    covered.headers = picked;
+    covered.header_count = pick_signed(request, claim->signed_names, picked);
+    if (!find_header(&covered, HF_LIT("host")) || !find_header(&covered, HF_LIT("x-amz-date")))
+        return deny(reterr, "The signature must cover the headers host and x-amz-date");
+    unsigned char key[HF_SHA256_SIZE];
+    char expected[2 * HF_SHA256_SIZE + 1];
+    struct hf_buf scratch;
+    hf__buf_init(&scratch, 256 * 1024);
+    hf__sigv4_derive_key(secret, scope, key);
+    sign(&covered, scope, key, &scratch, expected);
+    bool failed = scratch.failed;
+    hf__buf_free(&scratch);
+    if (failed) return hf__error_no_memory(reterr);
+    if (memeql_sec(expected, claim->signature.ptr, claim->signature.len)) return 0;
+    return deny(reterr, "The request signature we calculated does not match the signature you "
+                        "provided. Check your AWS Secret Access Key and signing method.");
+}
+
+int hf__sigv4_verify(const struct hf_sigv4_request *request, struct hf_slice service,
+                     int64_t now_unix_s, hf_sigv4_secret_fn secret_of, void *user,
+                     struct hf_error *reterr)
+{
+    const struct hf_header *authorization = find_header(request, HF_LIT("authorization"));
+    const struct hf_header *date = find_header(request, HF_LIT("x-amz-date"));
+    struct claim claim;
+    struct hf_slice secret;
+    int64_t unix_s;
+    if (!authorization) return deny(reterr, "Request is missing Authentication Token");
+    if (!parse_claim(authorization->value, &claim))
+        return deny(reterr, "The Authorization header is not a complete AWS4-HMAC-SHA256 signature");
+    if (!date || !parse_amz_date(date->value, &unix_s))
+        return deny(reterr, "The x-amz-date header is missing or not of the form 20261115T102030Z");
+    if (claim.date.len != 8 || memcmp(claim.date.ptr, date->value.ptr, 8) != 0)
+        return deny(reterr, "Date in Credential scope does not match the x-amz-date header");
+    if (!hf__slice_eq(claim.service, service))
+        return deny(reterr, "Credential should be scoped to correct service");
+    if (unix_s < now_unix_s - MAX_SKEW_S) return deny(reterr, "Signature expired");
+    if (unix_s > now_unix_s + MAX_SKEW_S) return deny(reterr, "Signature not yet current");
+    if (!secret_of(user, claim.access_key_id, &secret))
+        return deny(reterr, "The security token included in the request is invalid.");
+    struct hf_sigv4_scope scope = {.region = claim.region, .service = service, .unix_s = unix_s};
+    return verify_claim(request, &claim, &scope, secret, reterr);
+}

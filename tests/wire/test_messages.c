@@ -1,0 +1,322 @@
+/* Requests and answers: what one side writes, the other reads as the same. */
+#include "harness/model.h"
+#include "wire/answer.h"
+#include "wire/request.h"
+
+static struct hf_op generate_op(struct hf_rng *rng, struct hf_arena *arena)
+{
+    struct hf_op op = {.kind = (enum hf_op_kind)hf_rng_below(rng, HF_OP_KINDS)};
+    if (op.kind != HF_LIST_TABLES) op.table = HF_LIT("locks");
+    struct hf_attr *key = hf__arena_zalloc(arena, 1, sizeof *key);
+    *key = (struct hf_attr){HF_LIT("key"), hf__s_str("k")};
+    bool has_key = op.kind == HF_GET_ITEM || op.kind == HF_UPDATE_ITEM || op.kind == HF_DELETE_ITEM;
+    bool writes_item = op.kind == HF_PUT_ITEM || op.kind == HF_UPDATE_ITEM || op.kind == HF_DELETE_ITEM;
+    bool paged = op.kind == HF_QUERY || op.kind == HF_SCAN;
+    if (has_key) op.key = (struct hf_item){key, 1};
+    if (op.kind == HF_PUT_ITEM) op.item = hf_test_gen_item(rng, arena);
+    if (op.kind == HF_UPDATE_ITEM) op.update = hf_test_gen_update(rng, arena);
+    if (writes_item) {
+        if (hf_rng_below(rng, 2)) op.condition = hf_test_gen_condition(rng, arena, 2);
+        op.returns = (enum hf_returns)hf_rng_below(rng, HF_RETURNS_COUNT);
+        op.old_on_failure = hf_rng_below(rng, 2);
+    }
+    if (paged || op.kind == HF_GET_ITEM) {
+        op.consistent = hf_rng_below(rng, 2);
+        if (hf_rng_below(rng, 2)) op.projection = hf_test_gen_projection(rng, arena);
+    }
+    if (op.kind == HF_QUERY) {
+        struct hf_key_condition *where = hf__arena_zalloc(arena, 1, sizeof *where);
+        where->count = 1 + hf_rng_below(rng, 2);
+        where->tests[0] = (struct hf_key_test){.name = HF_LIT("pk"), .op = HF_EQ, .low = hf__s_str("p")};
+        where->tests[1] = (struct hf_key_test){.name = HF_LIT("sk"),
+                                               .op = HF_BETWEEN,
+                                               .low = hf__n(arena, 1),
+                                               .high = hf__n(arena, 2)};
+        op.where = where;
+        op.backward = hf_rng_below(rng, 2);
+    }
+    if (paged && hf_rng_below(rng, 2)) op.filter = hf_test_gen_condition(rng, arena, 2);
+    if (paged && hf_rng_below(rng, 2)) op.start_key = (struct hf_item){key, 1};
+    if (paged || op.kind == HF_LIST_TABLES) op.has_limit = hf_rng_below(rng, 2);
+    if (op.has_limit) op.limit = 1 + hf_rng_below(rng, 50);
+    if (op.kind == HF_LIST_TABLES && hf_rng_below(rng, 2)) op.start_table = HF_LIT("abc");
+    if (op.kind == HF_CREATE_TABLE) {
+        op.schema = (struct hf_key_schema){.hash_name = HF_LIT("pk"), .hash_type = HF_B};
+        if (hf_rng_below(rng, 2)) {
+            op.schema.range_name = HF_LIT("sk");
+            op.schema.range_type = HF_N;
+        }
+        if (hf_rng_below(rng, 2)) op.read_units = op.write_units = 5;
+    }
+    if (op.kind == HF_UPDATE_TTL) {
+        op.ttl_attribute = HF_LIT("ttl");
+        op.ttl_enabled = hf_rng_below(rng, 2);
+    }
+    return op;
+}
+
+TEST(requests_read_back_as_they_were)
+{
+    struct hf_rng rng = {21};
+    for (int i = 0; i < 10000; i++) {
+        struct hf_arena arena = {0};
+        struct hf_buf body;
+        struct hf_error error = {0};
+        struct hf_op op = generate_op(&rng, &arena), back;
+        hf__buf_init(&body, HF_REQUEST_MAX_SIZE);
+        CHECK_INT(hf__request_write(&arena, &op, &body, &error), 0);
+        hf_test_note("%s %.180s", hf__op_names[op.kind], hf__buf_cstr(&body));
+        if (hf__request_read(&arena, op.kind, hf__buf_view(&body), &back, &error) != 0)
+            hf_test_fail(__FILE__, __LINE__, "%s", error.message);
+        CHECK(hf__op_equal(&op, &back));
+        hf__buf_free(&body);
+        hf__arena_free(&arena);
+    }
+}
+
+TEST(requests_look_like_dynamodbs)
+{
+    struct hf_arena arena = {0};
+    struct hf_buf body;
+    struct hf_update update = {0};
+    struct hf_attr key = {HF_LIT("key"), hf__s_str("job")};
+    hf__buf_init(&body, HF_REQUEST_MAX_SIZE);
+    hf__update_set(&arena, &update, "owner", hf__s_str("me"));
+    hf__update_count(&arena, &update, "token", 100, 1);
+    hf__update_remove(&arena, &update, "ttl");
+    struct hf_op op = {
+        .kind = HF_UPDATE_ITEM,
+        .table = HF_LIT("locks"),
+        .key = {&key, 1},
+        .update = &update,
+        .condition = hf__cond_and(&arena, hf__cond_absent(&arena, "grant"), hf__cond_absent(&arena, "holders")),
+        .returns = HF_RETURN_ALL_NEW,
+        .old_on_failure = true,
+    };
+    CHECK_INT(hf__request_write(&arena, &op, &body, NULL), 0);
+    CHECK_STR(hf__buf_cstr(&body),
+              "{\"TableName\":\"locks\",\"Key\":{\"key\":{\"S\":\"job\"}},\"UpdateExpression\":\"SET #n0 = :v0, "
+              "#n1 = if_not_exists(#n1, :v1) + :v2 REMOVE #n2\",\"ConditionExpression\":"
+              "\"attribute_not_exists(#n3) AND attribute_not_exists(#n4)\",\"ReturnValues\":\"ALL_NEW\","
+              "\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\",\"ExpressionAttributeNames\":{\"#n0\":\"owner\","
+              "\"#n1\":\"token\",\"#n2\":\"ttl\",\"#n3\":\"grant\",\"#n4\":\"holders\"},"
+              "\"ExpressionAttributeValues\":{\":v0\":{\"S\":\"me\"},\":v1\":{\"N\":\"100\"},\":v2\":{\"N\":\"1\"}}}");
+    hf__buf_free(&body);
+    hf__arena_free(&arena);
+}
+
+TEST(bad_requests_are_refused)
+{
+    static const struct {
+        enum hf_op_kind kind;
+        const char *body, *message;
+    } cases[] = {
+        {HF_GET_ITEM, "[]", "JSON, byte 0: expected an object"},
+        {HF_GET_ITEM, "{\"TableName\":5}", "JSON, byte 13: expected a string"},
+        {HF_GET_ITEM, "{\"TableName\":\"t\",\"AttributesToGet\":[\"a\"]}",
+         "JSON, byte 35: the parameter AttributesToGet is not supported here"},
+        {HF_PUT_ITEM, "{\"Item\":{},\"ExpressionAttributeValues\":{\":x\":{\"S\":\"a\"}}}",
+         "Value provided in ExpressionAttributeValues unused in expressions: keys: {:x}"},
+        {HF_PUT_ITEM, "{\"Item\":{},\"ExpressionAttributeNames\":{\"#x\":\"a\"}}",
+         "Value provided in ExpressionAttributeNames unused in expressions: keys: {#x}"},
+        {HF_PUT_ITEM, "{\"Item\":{},\"ExpressionAttributeValues\":{\"x\":{\"S\":\"a\"}}}",
+         "ExpressionAttributeValues contains invalid key: Syntax error; key: \"x\""},
+        {HF_PUT_ITEM, "{\"Item\":{},\"ReturnValues\":\"SOME\"}",
+         "JSON, byte 32: 'SOME' is not a value of ReturnValues"},
+        {HF_CREATE_TABLE, "{\"KeySchema\":[{\"AttributeName\":\"pk\",\"KeyType\":\"HASH\"}]}",
+         "The number of attributes in key schema must match the number of attributes defined in attribute "
+         "definitions."},
+        {HF_CREATE_TABLE,
+         "{\"KeySchema\":[{\"AttributeName\":\"pk\",\"KeyType\":\"HASH\"}],\"AttributeDefinitions\":"
+         "[{\"AttributeName\":\"pk\",\"AttributeType\":\"BOOL\"}]}",
+         "1 validation error detected: Value 'BOOL' at 'attributeDefinitions' failed to satisfy constraint: "
+         "Member must satisfy enum value set: [B, N, S]"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct hf_arena arena = {0};
+        struct hf_error error = {0};
+        struct hf_op op;
+        hf_test_note("%s", cases[i].body);
+        CHECK(hf__request_read(&arena, cases[i].kind, hf__slice_str(cases[i].body), &op, &error) != 0);
+        CHECK_STR(error.message, cases[i].message);
+        hf__arena_free(&arena);
+    }
+}
+
+TEST(targets_name_operations)
+{
+    enum hf_op_kind kind;
+    CHECK(hf__request_kind(HF_LIT("DynamoDB_20120810.UpdateTimeToLive"), &kind) && kind == HF_UPDATE_TTL);
+    CHECK(!hf__request_kind(HF_LIT("DynamoDB_20120810.Nonsense"), &kind));
+    CHECK(!hf__request_kind(HF_LIT("GetItem"), &kind));
+}
+
+static struct hf_answer generate_answer(struct hf_rng *rng, struct hf_arena *arena, enum hf_op_kind kind)
+{
+    struct hf_answer answer = {0};
+    struct hf_item *items = hf__arena_zalloc(arena, 3, sizeof *items);
+    struct hf_slice *tables = hf__arena_zalloc(arena, 2, sizeof *tables);
+    switch (kind) {
+    case HF_GET_ITEM:
+    case HF_PUT_ITEM:
+    case HF_UPDATE_ITEM:
+    case HF_DELETE_ITEM:
+        answer.has_item = hf_rng_below(rng, 2);
+        if (answer.has_item) answer.item = hf_test_gen_item(rng, arena);
+        break;
+    case HF_QUERY:
+    case HF_SCAN:
+        answer.items = items;
+        answer.count = hf_rng_below(rng, 4);
+        for (size_t i = 0; i < answer.count; i++) items[i] = hf_test_gen_item(rng, arena);
+        answer.scanned = (int64_t)answer.count + hf_rng_below(rng, 3);
+        if (hf_rng_below(rng, 2)) answer.last_key = hf_test_item(arena, "{\"key\":{\"S\":\"z\"}}");
+        break;
+    case HF_CREATE_TABLE:
+    case HF_DESCRIBE_TABLE:
+    case HF_DELETE_TABLE:
+        answer.table = (struct hf_table_info){
+            .name = HF_LIT("locks"),
+            .status = HF_LIT("ACTIVE"),
+            .schema = {.hash_name = HF_LIT("pk"), .hash_type = HF_N, .range_name = HF_LIT("sk"), .range_type = HF_B},
+            .item_count = hf_rng_below(rng, 100),
+            .on_demand = hf_rng_below(rng, 2),
+            .created_unix_ms = 1794738030005 + hf_rng_below(rng, 1000),
+        };
+        break;
+    case HF_LIST_TABLES:
+        tables[0] = HF_LIT("abc");
+        tables[1] = HF_LIT("def");
+        answer.tables = tables;
+        answer.table_count = 2;
+        if (hf_rng_below(rng, 2)) answer.last_table = HF_LIT("def");
+        break;
+    case HF_UPDATE_TTL:
+    case HF_DESCRIBE_TTL:
+        answer.ttl_status = hf_rng_below(rng, 2) ? HF_LIT("ENABLED") : HF_LIT("DISABLED");
+        answer.ttl_attribute = HF_LIT("ttl");
+        break;
+    }
+    return answer;
+}
+
+TEST(answers_read_back_as_they_were)
+{
+    struct hf_rng rng = {22};
+    for (int i = 0; i < 5000; i++) {
+        struct hf_arena arena = {0};
+        struct hf_buf body;
+        struct hf_error error = {0};
+        enum hf_op_kind kind = (enum hf_op_kind)hf_rng_below(&rng, HF_OP_KINDS);
+        struct hf_answer answer = generate_answer(&rng, &arena, kind), back = {0};
+        hf__buf_init(&body, HF_ANSWER_MAX_SIZE);
+        CHECK_INT(hf__answer_write(kind, &answer, &body), 200);
+        hf_test_note("%s %.180s", hf__op_names[kind], hf__buf_cstr(&body));
+        if (hf__answer_read(&arena, kind, hf__buf_view(&body), &back, &error) != 0)
+            hf_test_fail(__FILE__, __LINE__, "%s", error.message);
+        CHECK(back.has_item == answer.has_item && hf__item_equal(back.item, answer.item));
+        CHECK(back.count == answer.count && back.scanned == answer.scanned);
+        for (size_t j = 0; j < answer.count; j++) CHECK(hf__item_equal(back.items[j], answer.items[j]));
+        CHECK(hf__item_equal(back.last_key, answer.last_key));
+        CHECK_SLICE(back.table.name, answer.table.name);
+        CHECK_SLICE(back.table.schema.range_name, answer.table.schema.range_name);
+        CHECK_INT(back.table.schema.range_type, answer.table.schema.range_type);
+        CHECK_INT(back.table.created_unix_ms, answer.table.created_unix_ms);
+        CHECK(back.table.on_demand == answer.table.on_demand);
+        CHECK_INT(back.table_count, answer.table_count);
+        CHECK_SLICE(back.last_table, answer.last_table);
+        CHECK_SLICE(back.ttl_status, answer.ttl_status);
+        hf__buf_free(&body);
+        hf__arena_free(&arena);
+    }
+}
+
+TEST(errors_travel_as_exceptions)
+{
+    struct hf_arena arena = {0};
+    struct hf_buf body;
+    hf__buf_init(&body, HF_ANSWER_MAX_SIZE);
+    static const int codes[] = {HF_ERR_CONDITION, HF_ERR_VALIDATION, HF_ERR_NO_TABLE, HF_ERR_TABLE_IN_USE,
+                                HF_ERR_THROTTLED, HF_ERR_DENIED,     HF_ERR_STORE};
+    for (size_t i = 0; i < COUNT_OF(codes); i++) {
+        struct hf_answer answer = {.code = codes[i]}, back = {0};
+        const struct hf_exception *exception;
+        hf__error_set(&answer.error, codes[i], "what went wrong");
+        answer.has_item = codes[i] == HF_ERR_CONDITION;
+        if (answer.has_item) answer.item = hf_test_item(&arena, "{\"owner\":{\"S\":\"you\"}}");
+        hf__buf_clear(&body);
+        int status = hf__answer_write(HF_PUT_ITEM, &answer, &body);
+        hf__answer_read_error(&arena, status, hf__buf_view(&body), &back, &exception);
+        CHECK_INT(back.code, codes[i]);
+        CHECK_STR(back.error.message, "what went wrong");
+        CHECK(back.has_item == answer.has_item && hf__item_equal(back.item, answer.item));
+    }
+    hf__buf_free(&body);
+    hf__arena_free(&arena);
+}
+
+TEST(foreign_errors_are_understood_as_far_as_they_go)
+{
+    static const struct {
+        int status;
+        const char *body;
+        int code;
+        const char *message;
+    } cases[] = {
+        {400, "{\"__type\":\"com.amazonaws.dynamodb.v20120810#ThrottlingException:http://x\",\"Message\":\"slow\"}",
+         HF_ERR_THROTTLED, "slow"},
+        {400, "{\"__type\":\"ValidationException\",\"message\":null}", HF_ERR_VALIDATION, ""},
+        {503, "<html>unavailable</html>", HF_ERR_STORE, "HTTP status 503: <html>unavailable</html>"},
+        {413, "", HF_ERR_BAD_ANSWER, "HTTP status 413"},
+        {400, "{\"__type\":\"a#Strange\",\"message\":\"m\"}", HF_ERR_BAD_ANSWER, "HTTP status 400, Strange: m"},
+        {400, "{\"__type\":\"a#ConditionalCheckFailedException\",\"Item\":{\"a\":{\"N\":\"x\"}}}", HF_ERR_BAD_ANSWER,
+         "HTTP status 400: {\"__type\":\"a#ConditionalCheckFailedException\",\"Item\":{\"a\":{\"N\":\"x\"}}}"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct hf_arena arena = {0};
+        struct hf_answer answer = {0};
+        const struct hf_exception *exception;
+        hf__answer_read_error(&arena, cases[i].status, hf__slice_str(cases[i].body), &answer, &exception);
+        CHECK_INT(answer.code, cases[i].code);
+        CHECK_STR(answer.error.message, cases[i].message);
+        CHECK(!answer.has_item);
+        hf__arena_free(&arena);
+    }
+}
+
+static void write_and_read(void)
+{
+    struct hf_arena arena = {0};
+    struct hf_buf body;
+    struct hf_error error = {0};
+    struct hf_op op = {.kind = HF_PUT_ITEM, .table = HF_LIT("locks")}, back;
+    struct hf_attr attr = {HF_LIT("key"), hf__s_str("a\nb")};
+    op.item = (struct hf_item){&attr, 1};
+    op.condition = hf__cond_or(&arena, hf__cond_absent(&arena, "a"), hf__cond_exists(&arena, "b"));
+    hf__buf_init(&body, HF_REQUEST_MAX_SIZE);
+    int code = arena.failed ? HF_ERR_NO_MEMORY : hf__request_write(&arena, &op, &body, &error);
+    if (code == 0) code = hf__request_read(&arena, op.kind, hf__buf_view(&body), &back, &error);
+    CHECK((code != 0) == hf_alloc_has_failed());
+    hf__buf_free(&body);
+    hf__arena_free(&arena);
+}
+
+TEST(survives_want_of_memory)
+{
+    CHECK(hf_test_torture(write_and_read) > 2);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct hf_test tests[] = {
+        RUN(requests_read_back_as_they_were),
+        RUN(requests_look_like_dynamodbs),
+        RUN(bad_requests_are_refused),
+        RUN(targets_name_operations),
+        RUN(answers_read_back_as_they_were),
+        RUN(errors_travel_as_exceptions),
+        RUN(foreign_errors_are_understood_as_far_as_they_go),
+        RUN(survives_want_of_memory),
+    };
+    return RUN_TESTS(tests);
+}
