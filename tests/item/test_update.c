@@ -1,107 +1,40 @@
 /* What an update makes of an item. Each row was tried on DynamoDB Local. */
+#include "harness/cases.h"
 #include "harness/model.h"
 
-#define ITEM                                                                                       \
-    "{\"l\":{\"L\":[{\"S\":\"a\"},{\"S\":\"b\"},{\"S\":\"c\"}]},\"m\":{\"M\":{\"x\":{\"N\":\"1\"}}},"      \
-    "\"n\":{\"N\":\"5\"},\"s\":{\"S\":\"x\"},\"ss\":{\"SS\":[\"a\",\"b\"]}}"
 #define V(json) "{\":v\":" json "}"
 #define N(digits) "{\"N\":\"" digits "\"}"
 
-/* The attribute `shown` after the update, as JSON; NULL when it is gone. */
 TEST(updates_change_what_they_name)
 {
-    static const struct {
-        const char *text, *values, *shown, *result;
-    } cases[] = {
-        {"SET s = :v", V("{\"S\":\"y\"}"), "s", "{\"S\":\"y\"}"},
-        {"SET q = :v", V("{\"S\":\"y\"}"), "q", "{\"S\":\"y\"}"},
-        {"SET n = n + :v", V(N("0.5")), "n", N("5.5")},
-        {"SET n = :v - n", V(N("1")), "n", N("-4")},
-        {"SET q = n", NULL, "q", N("5")},
-        {"SET n = if_not_exists(n, :v) + :v", V(N("2")), "n", N("7")},
-        {"SET q = if_not_exists(q, :v) + :v", V(N("2")), "q", N("4")},
-        {"SET m.x = :v", V(N("9")), "m", "{\"M\":{\"x\":{\"N\":\"9\"}}}"},
-        {"SET m.y = :v", V(N("9")), "m", "{\"M\":{\"x\":{\"N\":\"1\"},\"y\":{\"N\":\"9\"}}}"},
-        {"SET l[1] = :v", V("{\"S\":\"z\"}"), "l", "{\"L\":[{\"S\":\"a\"},{\"S\":\"z\"},{\"S\":\"c\"}]}"},
-        {"SET l[9] = :v", V("{\"S\":\"z\"}"), "l",
-         "{\"L\":[{\"S\":\"a\"},{\"S\":\"b\"},{\"S\":\"c\"},{\"S\":\"z\"}]}"},
-        {"SET l[9] = n, l[7] = s", NULL, "l",
-         "{\"L\":[{\"S\":\"a\"},{\"S\":\"b\"},{\"S\":\"c\"},{\"S\":\"x\"},{\"N\":\"5\"}]}"},
-        {"SET l = list_append(l, :v)", V("{\"L\":[{\"S\":\"z\"}]}"), "l",
-         "{\"L\":[{\"S\":\"a\"},{\"S\":\"b\"},{\"S\":\"c\"},{\"S\":\"z\"}]}"},
-        {"SET q = list_append(if_not_exists(q, :v), :v)", V("{\"L\":[{\"S\":\"z\"}]}"), "q",
-         "{\"L\":[{\"S\":\"z\"},{\"S\":\"z\"}]}"},
-        {"REMOVE s", NULL, "s", NULL},
-        {"REMOVE q", NULL, "q", NULL},
-        {"REMOVE l[0], l[2]", NULL, "l", "{\"L\":[{\"S\":\"b\"}]}"},
-        {"REMOVE l[7]", NULL, "l", "{\"L\":[{\"S\":\"a\"},{\"S\":\"b\"},{\"S\":\"c\"}]}"},
-        {"REMOVE l[0] SET l[1] = :v", V("{\"S\":\"z\"}"), "l", "{\"L\":[{\"S\":\"z\"},{\"S\":\"c\"}]}"},
-        {"REMOVE m.x", NULL, "m", "{\"M\":{}}"},
-        {"ADD n :v", V(N("-7")), "n", N("-2")},
-        {"ADD q :v", V(N("3")), "q", N("3")},
-        {"ADD ss :v", V("{\"SS\":[\"c\",\"a\"]}"), "ss", "{\"SS\":[\"a\",\"b\",\"c\"]}"},
-        {"ADD q :v", V("{\"SS\":[\"c\"]}"), "q", "{\"SS\":[\"c\"]}"},
-        {"DELETE ss :v", V("{\"SS\":[\"a\",\"zz\"]}"), "ss", "{\"SS\":[\"b\"]}"},
-        {"DELETE ss :v", V("{\"SS\":[\"a\",\"b\"]}"), "ss", NULL},
-        {"DELETE q :v", V("{\"SS\":[\"a\"]}"), "q", NULL},
-        {"SET n = :v, q = n", V(N("1")), "q", N("5")},
-        {"SET q = n REMOVE n", NULL, "q", N("5")},
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+    for (size_t i = 0; i < hf_update_case_count; i++) {
+        const struct hf_update_case *row = &hf_update_cases[i];
         struct hf_arena arena = {0};
         struct hf_error error = {0};
-        struct hf_item item = hf_test_item(&arena, ITEM), result;
-        hf_test_note("%s", cases[i].text);
-        const struct hf_update *update = hf_test_update(&arena, cases[i].text, cases[i].values);
+        struct hf_item item = hf_test_item(&arena, hf_update_item), result;
+        hf_test_note("%s", row->text);
+        const struct hf_update *update = hf_test_update(&arena, row->text, row->values);
         CHECK_INT(hf__update_check(update, &error), 0);
         if (hf__update_apply(&arena, update, item, &result, &error) != 0)
             hf_test_fail(__FILE__, __LINE__, "%s", error.message);
-        const struct hf_value *shown = hf__item_get_str(result, cases[i].shown);
-        CHECK((shown != NULL) == (cases[i].result != NULL));
-        if (shown) {
-            struct hf_value expected = hf_test_value(&arena, cases[i].result);
-            CHECK(hf__value_equal(shown, &expected));
-        }
-        CHECK_STR(hf_test_show(&arena, item), ITEM);
+        hf_test_check_attribute(result, row->shown, row->result);
+        CHECK_STR(hf_test_show(&arena, item), hf_update_item);
         hf__arena_free(&arena);
     }
 }
 
 TEST(updates_that_do_not_fit_the_item_are_refused)
 {
-    static const char missing[] =
-        "The provided expression refers to an attribute that does not exist in the item";
-    static const char type[] = "An operand in the update expression has an incorrect data type";
-    static const char path[] =
-        "The document path provided in the update expression is invalid for update";
-    static const struct {
-        const char *text, *values, *message;
-    } cases[] = {
-        {"SET n = zz + :v", V(N("1")), missing},
-        {"SET n = zz", NULL, missing},
-        {"SET n = s + :v", V(N("1")), type},
-        {"SET l = list_append(s, :v)", V("{\"L\":[]}"), type},
-        {"ADD s :v", V(N("1")), type},
-        {"ADD ss :v", V("{\"NS\":[\"1\"]}"), type},
-        {"DELETE s :v", V("{\"SS\":[\"b\"]}"), type},
-        {"SET q.a = :v", V(N("1")), path},
-        {"SET s.a = :v", V(N("1")), path},
-        {"SET m[0] = :v", V(N("1")), path},
-        {"SET l.x = :v", V(N("1")), path},
-        {"REMOVE q.a", NULL, path},
-        {"REMOVE s.a", NULL, path},
-        {"SET n = n + :v", V(N("1e-100")), "DynamoDB only supports precision up to 38 digits"},
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+    for (size_t i = 0; i < hf_bad_update_case_count; i++) {
+        const struct hf_bad_update_case *row = &hf_bad_update_cases[i];
         struct hf_arena arena = {0};
         struct hf_error error = {0};
-        struct hf_item result;
-        hf_test_note("%s", cases[i].text);
-        const struct hf_update *update = hf_test_update(&arena, cases[i].text, cases[i].values);
+        struct hf_item item = hf_test_item(&arena, hf_update_item), result;
+        hf_test_note("%s", row->text);
+        const struct hf_update *update = hf_test_update(&arena, row->text, row->values);
         CHECK_INT(hf__update_check(update, &error), 0);
-        CHECK_INT(hf__update_apply(&arena, update, hf_test_item(&arena, ITEM), &result, &error),
-                  HF_ERR_VALIDATION);
-        CHECK_STR(error.message, cases[i].message);
+        CHECK_INT(hf__update_apply(&arena, update, item, &result, &error), HF_ERR_VALIDATION);
+        CHECK_STR(error.message, row->message);
         hf__arena_free(&arena);
     }
 }

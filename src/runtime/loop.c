@@ -1,0 +1,188 @@
+#include "runtime/loop.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+enum { EVENTS = 64 };
+
+struct hf_loop {
+    const struct hf_clock *clock;
+    int epoll_fd;
+    struct hf_watch wake;
+    struct hf_heap timers;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* guards the rest */
+    struct hf_list tasks;
+    bool stopping;
+    /* Events not yet delivered in this round, so that unwatching can withdraw them. */
+    struct epoll_event *pending;
+    int pending_count;
+};
+
+static void wake(struct hf_loop *loop)
+{
+    uint64_t one = 1;
+    ssize_t written = write(loop->wake.fd, &one, sizeof one);
+    (void)written; /* a full counter wakes just as well */
+}
+
+int64_t hf__loop_now_us(const struct hf_loop *loop)
+{
+    return hf__clock_boot_us(loop->clock);
+}
+
+/* Until the first timer, in milliseconds rounded up; -1 for ever. */
+static int wait_ms(const struct hf_loop *loop)
+{
+    const struct hf_heap_node *first = hf__heap_first(&loop->timers);
+    if (!first) return -1;
+    int64_t us = first->at - hf__loop_now_us(loop);
+    if (us <= 0) return 0;
+    int64_t ms = (us + 999) / 1000;
+    return ms > INT_MAX ? INT_MAX : (int)ms;
+}
+
+static void run_timers(struct hf_loop *loop)
+{
+    int64_t now = hf__loop_now_us(loop);
+    for (struct hf_heap_node *first; (first = hf__heap_first(&loop->timers)) && first->at <= now;) {
+        hf__heap_remove(&loop->timers, first);
+        struct hf_timer *timer = HF_CONTAINER(first, struct hf_timer, node);
+        timer->run(timer);
+    }
+}
+
+/* Runs what was posted; returns whether the loop should go on. */
+static bool run_tasks(struct hf_loop *loop)
+{
+    struct hf_list tasks;
+    hf__list_init(&tasks);
+    pthread_mutex_lock(&loop->mutex);
+    hf__list_splice(&tasks, &loop->tasks);
+    bool stopping = loop->stopping;
+    pthread_mutex_unlock(&loop->mutex);
+    bool any = !hf__list_empty(&tasks);
+    for (struct hf_list *node; (node = hf__list_pop(&tasks)) != NULL;) {
+        struct hf_task *task = HF_CONTAINER(node, struct hf_task, node);
+        task->run(task);
+    }
+    return any || !stopping; /* once more after the last tasks: they may have posted */
+}
+
+static void deliver(struct hf_loop *loop, struct epoll_event *events, int count)
+{
+    loop->pending = events;
+    loop->pending_count = count;
+    for (int i = 0; i < count; i++) {
+        struct hf_watch *watch = events[i].data.ptr;
+        if (watch) watch->ready(watch, events[i].events);
+    }
+    loop->pending = NULL;
+    loop->pending_count = 0;
+}
+
+static void *run(void *arg)
+{
+    struct hf_loop *loop = arg;
+    struct epoll_event events[EVENTS];
+    while (run_tasks(loop)) {
+        int count = epoll_wait(loop->epoll_fd, events, EVENTS, wait_ms(loop));
+        if (count > 0) deliver(loop, events, count);
+        run_timers(loop);
+    }
+    return NULL;
+}
+
+static void drain_wakes(struct hf_watch *watch, uint32_t events)
+{
+    uint64_t count;
+    (void)events;
+    ssize_t got = read(watch->fd, &count, sizeof count);
+    (void)got;
+}
+
+static void destroy(struct hf_loop *loop)
+{
+    if (loop->epoll_fd >= 0) close(loop->epoll_fd);
+    if (loop->wake.fd >= 0) close(loop->wake.fd);
+    hf__heap_free(&loop->timers);
+    pthread_mutex_destroy(&loop->mutex);
+    hf__free(loop);
+}
+
+int hf__loop_start(const struct hf_clock *clock, struct hf_loop **ret, struct hf_error *reterr)
+{
+    struct hf_loop *loop = hf__calloc(1, sizeof *loop);
+    if (!loop) return hf__error_no_memory(reterr);
+    loop->clock = clock;
+    loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    loop->wake = (struct hf_watch){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .ready = drain_wakes};
+    pthread_mutex_init(&loop->mutex, NULL);
+    hf__list_init(&loop->tasks);
+    bool ready = loop->epoll_fd >= 0 && loop->wake.fd >= 0 &&
+                 hf__loop_watch(loop, &loop->wake, EPOLLIN, true) &&
+                 pthread_create(&loop->thread, NULL, run, loop) == 0;
+    if (!ready) {
+        int code = hf__error_set(reterr, HF_ERR_NO_MEMORY, "cannot start an event loop: %s",
+                                 strerror(errno));
+        destroy(loop);
+        return code;
+    }
+    *ret = loop;
+    return 0;
+}
+
+void hf__loop_stop(struct hf_loop *loop)
+{
+    pthread_mutex_lock(&loop->mutex);
+    loop->stopping = true;
+    pthread_mutex_unlock(&loop->mutex);
+    wake(loop);
+    pthread_join(loop->thread, NULL);
+    destroy(loop);
+}
+
+void hf__loop_post(struct hf_loop *loop, struct hf_task *task)
+{
+    pthread_mutex_lock(&loop->mutex);
+    bool first = hf__list_empty(&loop->tasks);
+    hf__list_append(&loop->tasks, &task->node);
+    pthread_mutex_unlock(&loop->mutex);
+    if (first) wake(loop);
+}
+
+void hf__timer_init(struct hf_timer *timer, void (*run_timer)(struct hf_timer *timer))
+{
+    hf__heap_node_init(&timer->node);
+    timer->run = run_timer;
+}
+
+bool hf__loop_timer_set(struct hf_loop *loop, struct hf_timer *timer, int64_t at_boot_us)
+{
+    return hf__heap_set(&loop->timers, &timer->node, at_boot_us);
+}
+
+void hf__loop_timer_clear(struct hf_loop *loop, struct hf_timer *timer)
+{
+    hf__heap_remove(&loop->timers, &timer->node);
+}
+
+bool hf__loop_watch(struct hf_loop *loop, struct hf_watch *watch, uint32_t events, bool is_new)
+{
+    struct epoll_event event = {.events = events, .data.ptr = watch};
+    return epoll_ctl(loop->epoll_fd, is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, watch->fd, &event) == 0;
+}
+
+void hf__loop_unwatch(struct hf_loop *loop, struct hf_watch *watch)
+{
+    epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+    for (int i = 0; i < loop->pending_count; i++)
+        if (loop->pending[i].data.ptr == watch) loop->pending[i].data.ptr = NULL;
+}

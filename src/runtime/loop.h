@@ -1,0 +1,60 @@
+/*
+ * An event loop on a thread of its own: descriptors, timers, and tasks posted
+ * from other threads.
+ *
+ * Rules
+ * L1  Everything but hf__loop_start, hf__loop_stop and hf__loop_post is for the
+ *     loop's own thread: callbacks, tasks and timers.
+ * L2  Tasks run in the order in which they were posted. What was posted before
+ *     hf__loop_stop is run before it returns.
+ * L3  A timer runs once, not before its time. A timer or watch may be removed
+ *     from within any callback.
+ */
+#ifndef HF_RUNTIME_LOOP_H
+#define HF_RUNTIME_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/list.h"
+
+struct hf_loop;
+
+struct hf_task {
+    struct hf_list node;
+    void (*run)(struct hf_task *task);
+};
+
+struct hf_timer {
+    struct hf_heap_node node; /* hf__timer_init first */
+    void (*run)(struct hf_timer *timer);
+};
+
+struct hf_watch {
+    int fd;
+    void (*ready)(struct hf_watch *watch, uint32_t events); /* EPOLLIN, EPOLLOUT, … */
+};
+
+int hf__loop_start(const struct hf_clock *clock, struct hf_loop **ret, struct hf_error *reterr);
+
+/* Not from the loop's own thread. */
+void hf__loop_stop(struct hf_loop *loop);
+
+/* From any thread. The task must stay until it has run. */
+void hf__loop_post(struct hf_loop *loop, struct hf_task *task);
+
+int64_t hf__loop_now_us(const struct hf_loop *loop);
+
+void hf__timer_init(struct hf_timer *timer, void (*run)(struct hf_timer *timer));
+/* False when out of memory; never on a timer that is set already. */
+bool hf__loop_timer_set(struct hf_loop *loop, struct hf_timer *timer, int64_t at_boot_us);
+void hf__loop_timer_clear(struct hf_loop *loop, struct hf_timer *timer);
+
+/* Watches for events; `is_new` unless it is watched already. False if the kernel refuses. */
+bool hf__loop_watch(struct hf_loop *loop, struct hf_watch *watch, uint32_t events, bool is_new);
+void hf__loop_unwatch(struct hf_loop *loop, struct hf_watch *watch);
+
+#endif

@@ -1,0 +1,347 @@
+#include "store/database.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/random.h"
+
+enum {
+    APPLICATION_ID = 0x68666474, /* "hfdt" */
+    SCHEMA_VERSION = 1,
+};
+
+/*
+ * pk and sk hold the key in a form whose bytes sort as the key does; a table
+ * without a sort key has an empty sk. The item is DynamoDB JSON, so that the
+ * sqlite3 shell can show it. `expires` is the TTL attribute's value while TTL
+ * is on.
+ */
+static const char schema[] =
+    "CREATE TABLE meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;"
+    "CREATE TABLE tables("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,"
+    " hash_name TEXT NOT NULL, hash_type TEXT NOT NULL,"
+    " range_name TEXT NOT NULL, range_type TEXT NOT NULL,"
+    " read_units INTEGER NOT NULL, write_units INTEGER NOT NULL,"
+    " ttl_attribute TEXT NOT NULL, created_unix_ms INTEGER NOT NULL);"
+    "CREATE TABLE items("
+    " table_id INTEGER NOT NULL, pk BLOB NOT NULL, sk BLOB NOT NULL,"
+    " expires INTEGER, item TEXT NOT NULL,"
+    " PRIMARY KEY(table_id, pk, sk)) WITHOUT ROWID;"
+    "CREATE INDEX items_expiry ON items(expires) WHERE expires IS NOT NULL;";
+
+#define TABLE_COLUMNS                                                                              \
+    "id, name, hash_name, hash_type, range_name, range_type, read_units, write_units,"             \
+    " ttl_attribute, created_unix_ms"
+
+static const char *const texts[HF_SQL_COUNT] = {
+    [HF_SQL_BEGIN_READ] = "BEGIN",
+    [HF_SQL_BEGIN_WRITE] = "BEGIN IMMEDIATE",
+    [HF_SQL_COMMIT] = "COMMIT",
+    [HF_SQL_ROLLBACK] = "ROLLBACK",
+    [HF_SQL_TABLE] = "SELECT " TABLE_COLUMNS " FROM tables WHERE name = ?1",
+    [HF_SQL_TABLE_LIST] = "SELECT name FROM tables WHERE name > ?1 ORDER BY name LIMIT ?2",
+    [HF_SQL_TABLE_INSERT] =
+        "INSERT INTO tables(name, hash_name, hash_type, range_name, range_type, read_units,"
+        " write_units, ttl_attribute, created_unix_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, '', ?8)",
+    [HF_SQL_TABLE_DELETE] = "DELETE FROM tables WHERE id = ?1",
+    [HF_SQL_TABLE_COUNT] = "SELECT count(*) FROM items WHERE table_id = ?1",
+    [HF_SQL_TABLE_ITEMS_DELETE] = "DELETE FROM items WHERE table_id = ?1",
+    [HF_SQL_TTL_SET] = "UPDATE tables SET ttl_attribute = ?2 WHERE id = ?1",
+    [HF_SQL_EXPIRY_SET] =
+        "UPDATE items SET expires = ?4 WHERE table_id = ?1 AND pk = ?2 AND sk = ?3",
+    [HF_SQL_ITEM_GET] = "SELECT item FROM items WHERE table_id = ?1 AND pk = ?2 AND sk = ?3",
+    [HF_SQL_ITEM_PUT] =
+        "INSERT OR REPLACE INTO items(table_id, pk, sk, expires, item) VALUES (?1, ?2, ?3, ?4, ?5)",
+    [HF_SQL_ITEM_DELETE] = "DELETE FROM items WHERE table_id = ?1 AND pk = ?2 AND sk = ?3",
+    [HF_SQL_QUERY_UP] = "SELECT item, pk, sk FROM items WHERE table_id = ?1 AND pk = ?2 AND sk >= ?3"
+                        " AND sk < ?4 ORDER BY sk",
+    [HF_SQL_QUERY_DOWN] = "SELECT item, pk, sk FROM items WHERE table_id = ?1 AND pk = ?2"
+                          " AND sk >= ?3 AND sk < ?4 ORDER BY sk DESC",
+    [HF_SQL_SCAN] = "SELECT item, pk, sk FROM items WHERE table_id = ?1 AND (pk, sk) > (?2, ?3)"
+                    " ORDER BY pk, sk",
+    [HF_SQL_SWEEP] = "DELETE FROM items WHERE (table_id, pk, sk) IN (SELECT table_id, pk, sk FROM items"
+                     " WHERE expires IS NOT NULL AND expires < ?1 AND expires > ?2 LIMIT ?3)",
+    [HF_SQL_META_GET] = "SELECT value FROM meta WHERE name = ?1",
+    [HF_SQL_META_SET] = "INSERT OR REPLACE INTO meta(name, value) VALUES (?1, ?2)",
+};
+
+/* ---- errors ---- */
+
+/* What SQLite and the system said, as one of our codes. */
+static int error_code(int sqlite_code, int system_errno)
+{
+    if (system_errno == ENOSPC || system_errno == EDQUOT) return HF_ERR_FULL;
+    if (system_errno == EROFS || system_errno == EACCES || system_errno == EPERM)
+        return HF_ERR_READ_ONLY;
+    switch (sqlite_code & 0xff) {
+    case SQLITE_FULL: return HF_ERR_FULL;
+    case SQLITE_READONLY:
+    case SQLITE_PERM: return HF_ERR_READ_ONLY;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_FORMAT: return HF_ERR_DAMAGED;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED: return HF_ERR_BUSY;
+    case SQLITE_NOMEM: return HF_ERR_NO_MEMORY;
+    default: return HF_ERR_IO;
+    }
+}
+
+static const char *advice(int code)
+{
+    switch (code) {
+    case HF_ERR_FULL: return "; free space on its file system";
+    case HF_ERR_READ_ONLY: return "; make the file and its directory writable for this user";
+    case HF_ERR_DAMAGED: return "; restore it from a backup, or move it away to start anew";
+    case HF_ERR_BUSY: return "; another process keeps it locked";
+    default: return "";
+    }
+}
+
+int hf__database_error(struct hf_database *db, const char *doing, struct hf_error *reterr)
+{
+    int sqlite_code = sqlite3_extended_errcode(db->handle);
+    int primary = sqlite_code & 0xff;
+    bool asks_system = primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN;
+    int system_errno = asks_system ? sqlite3_system_errno(db->handle) : 0;
+    int code = error_code(sqlite_code, system_errno);
+    return hf__error_set(reterr, code, "cannot %s %s: %s%s%s%s", doing, db->name,
+                         sqlite3_errmsg(db->handle), system_errno ? ": " : "",
+                         system_errno ? strerror(system_errno) : "", advice(code));
+}
+
+static int refuse(struct hf_database *db, const char *why, struct hf_error *reterr)
+{
+    return hf__error_set(reterr, HF_ERR_DAMAGED,
+                         "%s %s; it was left as it is. Choose another path for the store", db->name,
+                         why);
+}
+
+/* ---- statements ---- */
+
+sqlite3_stmt *hf__database_prepare(struct hf_database *db, enum hf_statement which,
+                                   struct hf_error *reterr)
+{
+    sqlite3_stmt **statement = &db->statements[which];
+    if (*statement) {
+        sqlite3_reset(*statement);
+        sqlite3_clear_bindings(*statement);
+        return *statement;
+    }
+    int result = sqlite3_prepare_v3(db->handle, texts[which], -1, SQLITE_PREPARE_PERSISTENT, statement,
+                                    NULL);
+    if (result == SQLITE_OK) return *statement;
+    hf__database_error(db, "read", reterr);
+    return NULL;
+}
+
+int hf__database_step(struct hf_database *db, sqlite3_stmt *statement, struct hf_error *reterr)
+{
+    int result = sqlite3_step(statement);
+    if (result == SQLITE_DONE || result == SQLITE_ROW) {
+        sqlite3_reset(statement);
+        return 0;
+    }
+    int code = hf__database_error(db, "write to", reterr);
+    sqlite3_reset(statement);
+    return code;
+}
+
+int hf__database_run(struct hf_database *db, enum hf_statement which, struct hf_error *reterr)
+{
+    sqlite3_stmt *statement = hf__database_prepare(db, which, reterr);
+    if (!statement) return reterr ? reterr->code : HF_ERR_IO;
+    return hf__database_step(db, statement, reterr);
+}
+
+void hf__database_rollback(struct hf_database *db)
+{
+    if (!sqlite3_get_autocommit(db->handle)) hf__database_run(db, HF_SQL_ROLLBACK, NULL);
+}
+
+void hf__bind_blob(sqlite3_stmt *statement, int index, struct hf_slice bytes)
+{
+    sqlite3_bind_blob64(statement, index, bytes.ptr ? bytes.ptr : "", bytes.len, SQLITE_STATIC);
+}
+
+void hf__bind_text(sqlite3_stmt *statement, int index, struct hf_slice text)
+{
+    sqlite3_bind_text64(statement, index, text.ptr ? text.ptr : "", text.len, SQLITE_STATIC,
+                        SQLITE_UTF8);
+}
+
+struct hf_slice hf__column(sqlite3_stmt *statement, int index)
+{
+    const char *bytes = sqlite3_column_blob(statement, index);
+    return hf__slice(bytes, (size_t)sqlite3_column_bytes(statement, index));
+}
+
+/* ---- opening ---- */
+
+/*
+ * SQLite's own busy handler sleeps for up to 100 ms and starves writers; this
+ * one looks again after 50 to 250 µs, until its time is over.
+ */
+static int wait_for_lock(void *user, int count)
+{
+    struct hf_database *db = user;
+    int64_t now = hf__clock_boot_us(&hf__clock_system);
+    if (count == 0) db->busy_since_us = now;
+    if (now - db->busy_since_us > (int64_t)db->busy_timeout_ms * 1000) return 0;
+    usleep((useconds_t)(50 + hf__random_u64() % 200));
+    return 1;
+}
+
+static int exec(struct hf_database *db, const char *sql, const char *doing, struct hf_error *reterr)
+{
+    if (sqlite3_exec(db->handle, sql, NULL, NULL, NULL) == SQLITE_OK) return 0;
+    return hf__database_error(db, doing, reterr);
+}
+
+/* The first column of the first row as a number. */
+static int ask(struct hf_database *db, const char *sql, int64_t *ret, struct hf_error *reterr)
+{
+    sqlite3_stmt *statement = NULL;
+    int result = sqlite3_prepare_v2(db->handle, sql, -1, &statement, NULL);
+    if (result == SQLITE_OK) result = sqlite3_step(statement);
+    int code = 0;
+    if (result == SQLITE_ROW) *ret = sqlite3_column_int64(statement, 0);
+    else code = hf__database_error(db, "open", reterr);
+    sqlite3_finalize(statement);
+    return code;
+}
+
+/*
+ * Makes a missing file with safe permissions before SQLite would make it with
+ * the usual ones. A file that exists is not opened here: closing it again would
+ * drop the locks that another connection of this process has on it.
+ */
+static int touch(const char *path, struct hf_error *reterr)
+{
+    struct stat info;
+    if (stat(path, &info) == 0) {
+        if (S_ISREG(info.st_mode)) return 0;
+        return hf__error_set(reterr, HF_ERR_INVALID, "%s is not a regular file", path);
+    }
+    int fd = errno == ENOENT ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+    int saved = errno;
+    if (fd >= 0) close(fd);
+    if (fd >= 0 || saved == EEXIST) return 0; /* another process may have been faster */
+    int code = error_code(SQLITE_CANTOPEN, saved);
+    return hf__error_set(reterr, code, "cannot create %s: %s%s", path, strerror(saved),
+                         saved == ENOENT ? "; create its directory first" : advice(code));
+}
+
+/* Whether the file is ours and of this version; 0 with *ret_empty when there is nothing in it. */
+static int inspect(struct hf_database *db, bool *ret_empty, struct hf_error *reterr)
+{
+    int64_t application = 0, version = 0, objects = 0;
+    int code = ask(db, "SELECT count(*) FROM sqlite_master", &objects, reterr);
+    if (code == 0) code = ask(db, "PRAGMA application_id", &application, reterr);
+    if (code == 0) code = ask(db, "PRAGMA user_version", &version, reterr);
+    if (code == HF_ERR_DAMAGED && (sqlite3_errcode(db->handle) & 0xff) == SQLITE_NOTADB)
+        return refuse(db, "is not a holdfast store", reterr);
+    if (code != 0) return code;
+    *ret_empty = objects == 0 && application == 0 && version == 0;
+    if (*ret_empty) return 0;
+    if (application != APPLICATION_ID)
+        return refuse(db, "is a database of another program", reterr);
+    if (version > SCHEMA_VERSION)
+        return refuse(db, "was written by a newer holdfast, which has changed its layout", reterr);
+    if (version != SCHEMA_VERSION) return refuse(db, "has an unknown schema version", reterr);
+    return 0;
+}
+
+/*
+ * The schema is created in rollback mode, in one transaction, before the switch
+ * to WAL: so the main file says whose it is from its first moment on.
+ */
+static int create_schema(struct hf_database *db, struct hf_error *reterr)
+{
+    char marks[128];
+    bool empty = true;
+    int code = exec(db, "BEGIN EXCLUSIVE", "open", reterr);
+    if (code == 0) code = inspect(db, &empty, reterr); /* another process may have been faster */
+    if (code == 0 && empty) {
+        snprintf(marks, sizeof marks, "PRAGMA application_id = %d; PRAGMA user_version = %d",
+                 APPLICATION_ID, SCHEMA_VERSION);
+        code = exec(db, schema, "write to", reterr);
+        if (code == 0) code = exec(db, marks, "write to", reterr);
+    }
+    if (code == 0) return exec(db, "COMMIT", "write to", reterr);
+    if (!sqlite3_get_autocommit(db->handle)) exec(db, "ROLLBACK", "close", NULL);
+    return code;
+}
+
+static int connect_to(struct hf_database *db, const char *path, struct hf_error *reterr)
+{
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+    if (sqlite3_open_v2(path ? path : ":memory:", &db->handle, flags, NULL) != SQLITE_OK) {
+        if (!db->handle) return hf__error_no_memory(reterr);
+        return hf__database_error(db, "open", reterr);
+    }
+    sqlite3_busy_handler(db->handle, wait_for_lock, db);
+    if (sqlite3_db_readonly(db->handle, "main") == 1)
+        return hf__error_set(reterr, HF_ERR_READ_ONLY, "cannot write to %s%s", db->name,
+                             advice(HF_ERR_READ_ONLY));
+    return 0;
+}
+
+/* Another process may be about to switch to WAL or to checkpoint: those answers pass. */
+static int configure(struct hf_database *db, struct hf_error *reterr)
+{
+    static const char settings[] =
+        "PRAGMA journal_mode = WAL;"
+        "PRAGMA synchronous = FULL;"
+        "PRAGMA wal_autocheckpoint = 4000;"
+        "PRAGMA temp_store = MEMORY;"
+        "PRAGMA trusted_schema = OFF;";
+    return exec(db, settings, "open", reterr);
+}
+
+static int open_connection(struct hf_database *db, const char *path, bool create,
+                           struct hf_error *reterr)
+{
+    bool empty = false;
+    int code = connect_to(db, path, reterr);
+    if (code == 0 && create) code = inspect(db, &empty, reterr);
+    if (code == 0 && empty) code = create_schema(db, reterr);
+    if (code == 0) code = configure(db, reterr);
+    return code;
+}
+
+int hf__database_open(struct hf_database *db, const char *path, const struct hf_clock *clock,
+                      int busy_timeout_ms, struct hf_error *reterr)
+{
+    *db = (struct hf_database){.clock = clock, .busy_timeout_ms = busy_timeout_ms};
+    db->name = hf__strdup(path ? path : "memory:");
+    int code = db->name ? 0 : hf__error_no_memory(reterr);
+    if (code == 0 && path) code = touch(path, reterr);
+    if (code == 0) code = open_connection(db, path, true, reterr);
+    if (code != 0) hf__database_close(db);
+    return code;
+}
+
+int hf__database_reopen(struct hf_database *db, const struct hf_database *first,
+                        struct hf_error *reterr)
+{
+    *db = (struct hf_database){.clock = first->clock, .busy_timeout_ms = first->busy_timeout_ms};
+    db->name = hf__strdup(first->name);
+    int code = db->name ? open_connection(db, db->name, false, reterr) : hf__error_no_memory(reterr);
+    if (code != 0) hf__database_close(db);
+    return code;
+}
+
+void hf__database_close(struct hf_database *db)
+{
+    for (int i = 0; i < HF_SQL_COUNT; i++) sqlite3_finalize(db->statements[i]);
+    sqlite3_close(db->handle);
+    hf__free(db->name);
+    *db = (struct hf_database){0};
+}

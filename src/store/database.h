@@ -1,0 +1,85 @@
+/*
+ * One connection to the embedded engine's SQLite file: opening with all checks,
+ * prepared statements, errors that name the file.
+ *
+ * The file belongs to holdfast if its application id says so. A file that is
+ * anything else (another program's database, a text, a newer holdfast's) is
+ * refused before a single byte of it is changed.
+ */
+#ifndef HF_STORE_DATABASE_H
+#define HF_STORE_DATABASE_H
+
+#include <sqlite3.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/slice.h"
+
+enum hf_statement {
+    HF_SQL_BEGIN_READ,
+    HF_SQL_BEGIN_WRITE,
+    HF_SQL_COMMIT,
+    HF_SQL_ROLLBACK,
+    HF_SQL_TABLE,
+    HF_SQL_TABLE_LIST,
+    HF_SQL_TABLE_INSERT,
+    HF_SQL_TABLE_DELETE,
+    HF_SQL_TABLE_COUNT,
+    HF_SQL_TABLE_ITEMS_DELETE,
+    HF_SQL_TTL_SET,
+    HF_SQL_EXPIRY_SET,
+    HF_SQL_ITEM_GET,
+    HF_SQL_ITEM_PUT,
+    HF_SQL_ITEM_DELETE,
+    HF_SQL_QUERY_UP,
+    HF_SQL_QUERY_DOWN,
+    HF_SQL_SCAN,
+    HF_SQL_SWEEP,
+    HF_SQL_META_GET,
+    HF_SQL_META_SET,
+};
+enum { HF_SQL_COUNT = HF_SQL_META_SET + 1 };
+
+struct hf_database {
+    sqlite3 *handle;
+    char *name; /* the path, or "memory:"; for messages */
+    sqlite3_stmt *statements[HF_SQL_COUNT];
+    const struct hf_clock *clock;
+    int busy_timeout_ms;
+    int64_t busy_since_us;
+};
+
+/*
+ * Opens a file, creating it (mode 0600) when it is missing or empty. A path of
+ * NULL is a database in memory. On failure nothing is left open.
+ */
+int hf__database_open(struct hf_database *db, const char *path, const struct hf_clock *clock,
+                      int busy_timeout_ms, struct hf_error *reterr);
+
+/* Another connection to a file that is open already. */
+int hf__database_reopen(struct hf_database *db, const struct hf_database *first,
+                        struct hf_error *reterr);
+
+void hf__database_close(struct hf_database *db);
+
+/* The prepared statement, reset and without bindings; NULL with the error set. */
+sqlite3_stmt *hf__database_prepare(struct hf_database *db, enum hf_statement which,
+                                   struct hf_error *reterr);
+
+/* Runs a statement that returns no rows. */
+int hf__database_step(struct hf_database *db, sqlite3_stmt *statement, struct hf_error *reterr);
+int hf__database_run(struct hf_database *db, enum hf_statement which, struct hf_error *reterr);
+
+/* Ends a transaction that is open; harmless when none is. */
+void hf__database_rollback(struct hf_database *db);
+
+/* The connection's last error as one of ours, naming the file. `doing` completes "cannot …". */
+int hf__database_error(struct hf_database *db, const char *doing, struct hf_error *reterr);
+
+void hf__bind_blob(sqlite3_stmt *statement, int index, struct hf_slice bytes);
+void hf__bind_text(sqlite3_stmt *statement, int index, struct hf_slice text);
+
+/* A column's bytes; valid until the next step. */
+struct hf_slice hf__column(sqlite3_stmt *statement, int index);
+
+#endif

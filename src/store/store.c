@@ -1,0 +1,103 @@
+#include "store/store.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "store/engines.h"
+
+static const struct {
+    const char *prefix;
+    hf_engine_open_fn open;
+} engines[] = {
+    {"file:", hf__embedded_open_file},
+    {"memory:", hf__embedded_open_memory},
+};
+
+int hf__store_open(const char *url, const struct hf_store_options *options, struct hf_store **ret,
+                   struct hf_error *reterr)
+{
+    static const struct hf_store_options defaults;
+    if (!options) options = &defaults;
+    for (size_t i = 0; i < sizeof engines / sizeof engines[0]; i++) {
+        size_t len = strlen(engines[i].prefix);
+        if (strncmp(url, engines[i].prefix, len) != 0) continue;
+        struct hf_arena arena = {0};
+        int code = engines[i].open(&arena, url, options, ret, reterr);
+        hf__arena_free(&arena);
+        return code;
+    }
+    return hf__error_set(reterr, HF_ERR_INVALID,
+                         url);
+}
+
+int hf__store_init(struct hf_store *store, const struct hf_store_engine *engine,
+                   const struct hf_store_options *options, const char *table,
+                   struct hf_error *reterr)
+{
+    store->engine = engine;
+    store->clock = options->clock ? options->clock : &hf__clock_system;
+    store->log = options->log;
+    store->last_id = 0;
+    store->table = NULL;
+    int code = hf__table_name_check(hf__slice_str(table), reterr);
+    if (code != 0) return code;
+    store->table = hf__strdup(table);
+    return store->table ? 0 : hf__error_no_memory(reterr);
+}
+
+void hf__store_close(struct hf_store *store)
+{
+    if (store) store->engine->close(store);
+}
+
+struct hf_slice hf__store_table(const struct hf_store *store)
+{
+    return hf__slice_str(store->table);
+}
+
+uint64_t hf__store_submit(struct hf_store *store, struct hf_call *call)
+{
+    uint64_t id = __atomic_add_fetch(&store->last_id, 1, __ATOMIC_RELAXED);
+    call->id = id;
+    call->transfer = NULL;
+    call->cancelled = false;
+    hf__list_init(&call->node);
+    memset(&call->answer, 0, sizeof call->answer);
+    store->engine->submit(store, call);
+    return id;
+}
+
+void hf__store_cancel(struct hf_store *store, uint64_t id)
+{
+    store->engine->cancel(store, id);
+}
+
+struct waiter {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool done;
+};
+
+static void wake(struct hf_call *call)
+{
+    struct waiter *waiter = call->user;
+    pthread_mutex_lock(&waiter->mutex);
+    waiter->done = true;
+    pthread_cond_signal(&waiter->changed);
+    pthread_mutex_unlock(&waiter->mutex);
+}
+
+int hf__store_run(struct hf_store *store, struct hf_call *call)
+{
+    struct waiter waiter = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    call->done = wake;
+    call->user = &waiter;
+    hf__store_submit(store, call);
+    pthread_mutex_lock(&waiter.mutex);
+    while (!waiter.done) pthread_cond_wait(&waiter.changed, &waiter.mutex);
+    pthread_mutex_unlock(&waiter.mutex);
+    pthread_cond_destroy(&waiter.changed);
+    pthread_mutex_destroy(&waiter.mutex);
+    return call->answer.code;
+}

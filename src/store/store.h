@@ -1,0 +1,101 @@
+/*
+ * A store: tables of items, changed by single conditional writes.
+ *
+ * Two engines stand behind this interface, and a caller cannot tell which one
+ * it talks to: the embedded one (file:PATH, memory:) and DynamoDB
+ * (dynamodb://TABLE?region=…&endpoint=…).
+ *
+ * Rules
+ * S1  hf__store_submit may be called from any thread. It does not block, and it
+ *     does not call `done` itself.
+ * S2  `done` is called exactly once, on a thread of the store, with no lock
+ *     held. It must not block and must not close the store; it may submit.
+ * S3  Until `done` is called the call, its arena and all that the operation
+ *     points to belong to the store. After that they are the caller's again.
+ * S4  A write whose outcome is not known completes with HF_ERR_OUTCOME_UNKNOWN.
+ *     Every other error means that nothing was written. A condition that failed
+ *     after an earlier send of the same write may have landed is such an unknown
+ *     outcome; the item it saw is in the answer if it was asked for.
+ * S5  An operation whose arena failed is refused with HF_ERR_NO_MEMORY, so that
+ *     a condition lost for want of memory never becomes an unconditional write.
+ */
+#ifndef HF_STORE_STORE_H
+#define HF_STORE_STORE_H
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "item/op.h"
+
+struct hf_store;
+struct hf_call;
+
+typedef void (*hf_call_fn)(struct hf_call *call);
+
+/* One operation on its way. Zero it, then set the first four members. */
+struct hf_call {
+    struct hf_op op;
+    struct hf_arena *arena; /* for the answer; usually the operation's own */
+    hf_call_fn done;
+    void *user;
+
+    struct hf_answer answer; /* when done */
+
+    /* The store's. */
+    uint64_t id;
+    struct hf_list node;
+    bool cancelled;
+    void *transfer;
+};
+
+struct hf_store_options {
+    struct hf_log log;
+    const struct hf_clock *clock;  /* NULL: the system's */
+    const char *const *environment; /* pairs of name and value, NULL-terminated; NULL: getenv() */
+    int request_timeout_ms;        /* one attempt over the network; 0: 3000 */
+    int connect_timeout_ms;        /* 0: 1000 */
+    int busy_timeout_ms;           /* waiting for another process's write to a file; 0: 5000 */
+    int sweep_period_ms;           /* between TTL sweeps of the embedded engine; 0: 60000 */
+};
+
+/* NULL options are the defaults. */
+int hf__store_open(const char *url, const struct hf_store_options *options, struct hf_store **ret,
+                   struct hf_error *reterr);
+
+/* Outstanding calls are cancelled and completed before this returns. */
+void hf__store_close(struct hf_store *store);
+
+/* The table that the URL names; "locks" where it names none. */
+struct hf_slice hf__store_table(const struct hf_store *store);
+
+/* Starts a call; returns its id, for cancelling. Ids are never used again. */
+uint64_t hf__store_submit(struct hf_store *store, struct hf_call *call);
+
+/*
+ * Asks for an early end: the call completes soon, with HF_ERR_CANCELLED if it
+ * had no effect, HF_ERR_OUTCOME_UNKNOWN if that cannot be said, or with its
+ * answer. An id that is not outstanding is ignored.
+ */
+void hf__store_cancel(struct hf_store *store, uint64_t id);
+
+/* Submits and waits. Not from within `done`. Returns call->answer.code. */
+int hf__store_run(struct hf_store *store, struct hf_call *call);
+
+/* ---- for the engines ---- */
+
+struct hf_store_engine {
+    void (*submit)(struct hf_store *store, struct hf_call *call);
+    void (*cancel)(struct hf_store *store, uint64_t id);
+    void (*close)(struct hf_store *store);
+};
+
+struct hf_store {
+    const struct hf_store_engine *engine;
+    const struct hf_clock *clock;
+    struct hf_log log;
+    char *table;
+    uint64_t last_id; /* atomic */
+};
+
+#endif
