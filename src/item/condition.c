@@ -247,13 +247,13 @@ bool hf__condition_holds(const struct hf_condition *c, struct hf_item item)
 
 /* ---- checking ---- */
 
-static int refuse_type(const char *where, const char *operator, const struct hf_value *value,
+static int refuse_type(const char *where, const char *operator, enum hf_type type,
                        struct hf_error *reterr)
 {
     return hf__error_set(reterr, HF_ERR_VALIDATION,
                          "Invalid %s: Incorrect operand type for operator or function; operator or "
                          "function: %s, operand type: %s",
-                         where, operator, hf__type_name(value->type));
+                         where, operator, hf__type_name(type));
 }
 
 static bool is_literal(const struct hf_operand *operand)
@@ -312,7 +312,7 @@ static int check_type_name(const struct hf_condition *c, const char *where, stru
                              "Invalid %s: Incorrect operand type for operator or function; operator or "
                              "function: attribute_type, operand type: a document path",
                              where);
-    if (name->value.type != HF_S) return refuse_type(where, "attribute_type", &name->value, reterr);
+    if (name->value.type != HF_S) return refuse_type(where, "attribute_type", name->value.type, reterr);
     enum hf_type type;
     if (hf__type_from_name(name->value.bytes, &type)) return 0;
     return hf__error_set(reterr, HF_ERR_VALIDATION,
@@ -345,16 +345,16 @@ static int check_operand(const struct hf_condition *c, const struct hf_operand *
                              "Invalid %s: Operator or function requires a document path; operator or "
                              "function: %s",
                              where, text);
-    if (operand->is_path) return 0;
-    int code = hf__value_check(&operand->value, reterr);
-    if (code != 0) return code;
     struct hf_number size;
-    if (operand->is_size)
-        return size_of(&operand->value, &size) ? 0
-                                               : refuse_type(where, "size", &operand->value, reterr);
-    return literal_allowed(c->op, operand->value.type)
-               ? 0
-               : refuse_type(where, text, &operand->value, reterr);
+    if (!operand->is_path) {
+        int code = hf__value_check(&operand->value, reterr);
+        if (code != 0) return code;
+        if (operand->is_size && !size_of(&operand->value, &size))
+            return refuse_type(where, "size", operand->value.type, reterr);
+    }
+    if (operand->is_path && !operand->is_size) return 0;
+    enum hf_type type = operand->is_size ? HF_N : operand->value.type;
+    return literal_allowed(c->op, type) ? 0 : refuse_type(where, text, type, reterr);
 }
 
 static int check_simple(const struct hf_condition *c, const char *where, struct hf_error *reterr)

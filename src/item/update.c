@@ -120,11 +120,11 @@ static int evaluate(struct hf_arena *arena, const struct hf_term *term, struct h
                                  "in the item");
         *ret = *found;
         return 0;
-    case HF_TERM_IF_NOT_EXISTS:
+    case HF_TERM_IF_NOT_EXISTS: /* the alternative is evaluated, and may fail, in any case */
         found = hf__path_get(item, term->path);
-        if (!found) return evaluate(arena, term->first, item, ret, reterr);
-        *ret = *found;
-        return 0;
+        code = evaluate(arena, term->first, item, ret, reterr);
+        if (code == 0 && found) *ret = *found;
+        return code;
     case HF_TERM_LIST_APPEND:
         code = evaluate(arena, term->first, item, &front, reterr);
         if (code == 0) code = evaluate(arena, term->second, item, &back, reterr);
@@ -312,11 +312,19 @@ static int add_outcome(struct hf_arena *arena, const struct hf_value *old, struc
     return 0;
 }
 
-static int delete_outcome(struct hf_arena *arena, const struct hf_value *old, struct outcome *out,
-                          struct hf_error *reterr)
+/* Whether what the last part of a path is looked up in is there, and of the right type. */
+static bool has_parent(struct hf_item item, struct hf_path path)
+{
+    if (path.count == 1) return true;
+    const struct hf_value *parent = hf__path_get(item, (struct hf_path){path.parts, path.count - 1});
+    return parent && parent->type == (path.parts[path.count - 1].is_index ? HF_L : HF_M);
+}
+
+static int delete_outcome(struct hf_arena *arena, struct hf_item item, const struct hf_value *old,
+                          struct outcome *out, struct hf_error *reterr)
 {
     out->skips = old == NULL;
-    if (!old) return 0;
+    if (!old) return has_parent(item, out->action->path) ? 0 : bad_path(reterr);
     if (old->type != out->action->value.type) return wrong_type(reterr);
     out->value = without(arena, old, &out->action->value);
     out->removes = out->value.list.count == 0;
@@ -332,7 +340,7 @@ static int find_outcome(struct hf_arena *arena, struct hf_item item, struct outc
     case HF_SET: return evaluate_set(arena, action, item, &out->value, reterr);
     case HF_REMOVE: out->removes = true; return 0;
     case HF_ADD: return add_outcome(arena, old, out, reterr);
-    case HF_DELETE: return delete_outcome(arena, old, out, reterr);
+    case HF_DELETE: return delete_outcome(arena, item, old, out, reterr);
     }
     return HF_ERR_INVALID;
 }
@@ -382,17 +390,37 @@ static int refuse_operand(const char *function, const struct hf_value *value,
                          function, hf__type_name(value->type));
 }
 
-static int check_term(const struct hf_term *term, struct hf_error *reterr)
+static int check_term(const struct hf_term *term, bool whole, struct hf_error *reterr);
+
+static int check_alternative(const struct hf_term *term, struct hf_error *reterr)
+{
+    char path[HF_PATH_TEXT_SIZE];
+    int code = check_term(term->first, false, reterr);
+    if (code != 0) return code;
+    bool same = term->first->kind == HF_TERM_PATH && hf__path_equal(term->path, term->first->path);
+    if (!same) return 0;
+    return hf__error_set(reterr, HF_ERR_VALIDATION,
+                         "Invalid UpdateExpression: The first operand must be distinct from the remaining "
+                         "operands for this operator or function; operator: if_not_exists, first operand: %s",
+                         hf__path_show(term->path, path));
+}
+
+/* `whole`: it is all that is assigned, which is the only place for list_append. */
+static int check_term(const struct hf_term *term, bool whole, struct hf_error *reterr)
 {
     if (!term) return hf__error_set(reterr, HF_ERR_INVALID, "an update action lacks an operand");
     int code = 0;
     switch (term->kind) {
     case HF_TERM_PATH: return 0;
     case HF_TERM_VALUE: return hf__value_check(&term->value, reterr);
-    case HF_TERM_IF_NOT_EXISTS: return check_term(term->first, reterr);
+    case HF_TERM_IF_NOT_EXISTS: return check_alternative(term, reterr);
     case HF_TERM_LIST_APPEND:
-        code = check_term(term->first, reterr);
-        if (code == 0) code = check_term(term->second, reterr);
+        if (!whole)
+            return hf__error_set(reterr, HF_ERR_VALIDATION,
+                                 "Invalid UpdateExpression: The function is not allowed to be used this way "
+                                 "in an expression; function: list_append");
+        code = check_term(term->first, false, reterr);
+        if (code == 0) code = check_term(term->second, false, reterr);
         if (code != 0) return code;
         const struct hf_term *sides[] = {term->first, term->second};
         for (int i = 0; i < 2; i++)
@@ -405,9 +433,9 @@ static int check_term(const struct hf_term *term, struct hf_error *reterr)
 
 static int check_set(const struct hf_action *action, struct hf_error *reterr)
 {
-    int code = check_term(action->left, reterr);
+    int code = check_term(action->left, !action->sign, reterr);
     if (code != 0 || !action->sign) return code;
-    code = check_term(action->right, reterr);
+    code = check_term(action->right, false, reterr);
     if (code != 0) return code;
     const struct hf_term *sides[] = {action->left, action->right};
     const char sign[] = {action->sign, '\0'};

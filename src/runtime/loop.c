@@ -59,8 +59,8 @@ static void run_timers(struct hf_loop *loop)
     }
 }
 
-/* Runs what was posted; returns whether the loop should go on. */
-static bool run_tasks(struct hf_loop *loop)
+/* Runs what was posted. False: nothing was, and the loop is to stop. */
+static bool run_tasks(struct hf_loop *loop, bool *ret_stopping)
 {
     struct hf_list tasks;
     hf__list_init(&tasks);
@@ -73,6 +73,7 @@ static bool run_tasks(struct hf_loop *loop)
         struct hf_task *task = HF_CONTAINER(node, struct hf_task, node);
         task->run(task);
     }
+    *ret_stopping = stopping;
     return any || !stopping; /* once more after the last tasks: they may have posted */
 }
 
@@ -92,8 +93,9 @@ static void *run(void *arg)
 {
     struct hf_loop *loop = arg;
     struct epoll_event events[EVENTS];
-    while (run_tasks(loop)) {
-        int count = epoll_wait(loop->epoll_fd, events, EVENTS, wait_ms(loop));
+    bool stopping;
+    while (run_tasks(loop, &stopping)) {
+        int count = epoll_wait(loop->epoll_fd, events, EVENTS, stopping ? 0 : wait_ms(loop));
         if (count > 0) deliver(loop, events, count);
         run_timers(loop);
     }

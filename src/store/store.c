@@ -12,6 +12,7 @@ static const struct {
 } engines[] = {
     {"file:", hf__embedded_open_file},
     {"memory:", hf__embedded_open_memory},
+    {"dynamodb://", hf__dynamodb_open},
 };
 
 int hf__store_open(const char *url, const struct hf_store_options *options, struct hf_store **ret,

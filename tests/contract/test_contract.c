@@ -13,7 +13,7 @@
 #include "base/random.h"
 #include "harness/cases.h"
 #include "store/store.h"
-#include "wire/item_json.h"
+#include "wire/request.h"
 
 #define KEY(text) "{\"key\":{\"S\":\"" text "\"}}"
 #define PAIR(pk, sk) "{\"pk\":{\"S\":\"" pk "\"},\"sk\":{\"N\":\"" sk "\"}}"
@@ -368,10 +368,22 @@ TEST(a_condition_guards_creation)
     finish();
 }
 
+static const char *request_text(const struct hf_op *op)
+{
+    struct hf_buf text;
+    struct hf_error error;
+    hf__buf_init(&text, HF_REQUEST_MAX_SIZE);
+    hf__request_write(&arena, op, &text, &error);
+    const char *copy = hf__arena_str(&arena, hf__buf_view(&text));
+    hf__buf_free(&text);
+    return copy;
+}
+
 /* Whatever condition and update are generated, the store does what the item layer says. */
 TEST(generated_writes_do_what_the_model_says)
 {
-    struct hf_rng rng = {31};
+    const char *wanted = getenv("HOLDFAST_TEST_SEED");
+    struct hf_rng rng = {wanted ? strtoull(wanted, NULL, 10) : 31};
     with_table(&by_key);
     int applied = 0;
     for (int i = 0; i < 400; i++) {
@@ -397,9 +409,9 @@ TEST(generated_writes_do_what_the_model_says)
         struct hf_answer answer = run(update);
         struct hf_item now = good(get_op(KEY("k"))).item;
         if (answer.code != code || !hf__item_equal(now, code == 0 ? expected : item))
-            hf_test_fail(__FILE__, __LINE__, "step %d: %s (%s), model says %s (%s)\nbefore   %s\nafter    %s\nexpected %s",
+            hf_test_fail(__FILE__, __LINE__, "step %d: %s (%s), model says %s (%s)\nbefore   %s\nafter    %s\nexpected %s\nrequest  %s",
                          i, hf_error_name(answer.code), answer.error.message, hf_error_name(code), error.message,
-                         hf_test_show(&arena, item), hf_test_show(&arena, now), hf_test_show(&arena, expected));
+                         hf_test_show(&arena, item), hf_test_show(&arena, now), hf_test_show(&arena, expected), request_text(&update));
         applied += code == 0;
     }
     CHECK(applied > 100);

@@ -1,0 +1,615 @@
+/*
+ * The DynamoDB engine: one event-loop thread, many requests in flight.
+ *
+ * Life of a transfer, all on the loop's thread:
+ *
+ *   submit → begin() → [waits for credentials] → send() → on_answer()
+ *     on_answer() → finish()                 it is decided
+ *                 → retry() → send()         it may be tried again
+ *
+ * Invariants
+ * D1  A write is sent again after an unknown outcome only if doing it twice
+ *     does no harm beyond once (hf__op_is_repeatable).
+ * D2  Once an outcome was unknown, a failed condition is no refusal: the
+ *     earlier send may be what it failed on. It ends as HF_ERR_OUTCOME_UNKNOWN.
+ * D3  first_sent_boot_us is from before the first byte of the first attempt.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/crc32.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "runtime/http.h"
+#include "runtime/loop.h"
+#include "store/engines.h"
+#include "store/keeper.h"
+#include "store/retry.h"
+#include "store/url.h"
+#include "wire/answer.h"
+#include "wire/request.h"
+#include "wire/sigv4.h"
+
+enum {
+    CONNECTIONS = 64,
+    DEFAULT_TIMEOUT_MS = 3000,
+    DEFAULT_CONNECT_TIMEOUT_MS = 1000,
+    SKEW_WORTH_CORRECTING_S = 240,
+};
+
+struct dynamodb {
+    struct hf_store store;
+    int timeout_ms;
+    int connect_timeout_ms;
+    struct hf_loop *loop;
+    struct hf_http *http;
+    struct hf_keeper *keeper;
+
+    pthread_mutex_t mutex; /* guards the inbox */
+    struct hf_list inbox;
+    bool inbox_posted;
+    struct hf_task take_inbox;
+    bool keeper_posted;
+    struct hf_task on_keeper;
+
+    /* The loop's own. */
+    struct hf_list transfers;
+    struct hf_retry_bucket bucket;
+    struct hf_sigv4_key signing_key;
+    struct hf_store_time time;
+    int64_t skew_s; /* store's clock − ours, once it mattered */
+    bool closing;
+};
+
+enum state { WAITING_FOR_CREDENTIALS, IN_FLIGHT, WAITING_TO_RETRY };
+
+struct transfer {
+    struct hf_list node;
+    struct dynamodb *engine;
+    struct hf_call *call;
+    enum state state;
+    struct hf_buf body;
+    struct hf_arena headers; /* of one attempt */
+    struct hf_http_request http;
+    struct hf_timer retry;
+    struct hf_credentials *credentials; /* of the attempt in flight */
+    bool outcome_unknown;               /* of an earlier attempt, D2 */
+    bool skew_corrected;
+    bool asked_for_credentials;
+    int retry_cost;
+
+    /* Headers of the answer. */
+    bool has_date, has_crc;
+    int64_t date_unix_s;
+    uint32_t crc;
+    int64_t retry_after_ms;
+    char request_id[80];
+};
+
+/* ---- ending a transfer ---- */
+
+static void destroy_transfer(struct transfer *t)
+{
+    hf__list_remove(&t->node);
+    hf__loop_timer_clear(t->engine->loop, &t->retry);
+    hf__http_request_free(&t->http);
+    hf__credentials_unref(t->credentials);
+    hf__buf_free(&t->body);
+    hf__arena_free(&t->headers);
+    hf__free(t);
+}
+
+/* Completes a call whose answer is filled in. */
+static void complete(struct dynamodb *e, struct hf_call *call)
+{
+    struct hf_answer *answer = &call->answer;
+    answer->received_boot_us = hf__loop_now_us(e->loop);
+    if (!answer->attempts) answer->first_sent_boot_us = answer->sent_boot_us = answer->received_boot_us;
+    answer->store = hf__store_time_at(&e->time, answer->received_boot_us);
+    call->done(call);
+}
+
+static void finish(struct transfer *t)
+{
+    struct hf_call *call = t->call;
+    struct dynamodb *e = t->engine;
+    struct hf_answer *answer = &call->answer;
+    bool was_refused = answer->code != 0 && answer->code != HF_ERR_OUTCOME_UNKNOWN;
+    if (t->outcome_unknown && was_refused) { /* D2, and S4 for everything else */
+        answer->code = answer->error.code = HF_ERR_OUTCOME_UNKNOWN;
+        hf__error_prefix(&answer->error, "it is not known whether an earlier attempt was carried out; the last one");
+    }
+    if (t->request_id[0])
+        answer->request_id = hf__arena_copy(call->arena, hf__slice_str(t->request_id));
+    destroy_transfer(t);
+    complete(e, call);
+}
+
+static void fail_call(struct dynamodb *e, struct hf_call *call, const struct hf_error *error)
+{
+    call->answer.code = error->code;
+    call->answer.error = *error;
+    complete(e, call);
+}
+
+/* Adds what was being done, to what, and the request's id to an error. */
+static void explain(struct transfer *t)
+{
+    struct hf_error *error = &t->call->answer.error;
+    struct hf_error old = *error;
+    const struct hf_op *op = &t->call->op;
+    hf__error_set(error, old.code, "%.360s (%s%s%.*s%s%s)", old.message, hf__op_names[op->kind],
+                  op->table.len ? ", table " : "", HF_FMT(op->table),
+                  t->request_id[0] ? ", request id " : "", t->request_id);
+}
+
+static void fail(struct transfer *t, int code, const char *message)
+{
+    struct hf_answer *answer = &t->call->answer;
+    answer->code = hf__error_set(&answer->error, code, "%s", message);
+    explain(t);
+    finish(t);
+}
+
+/* ---- sending ---- */
+
+static void on_answer(struct hf_http_request *request);
+static void on_header(struct hf_http_request *request, struct hf_slice name, struct hf_slice value);
+static void send(struct transfer *t);
+
+static void add_header(struct transfer *t, const char *name, struct hf_slice value)
+{
+    t->http.headers[t->http.header_count++] =
+        hf__arena_printf(&t->headers, "%s: %.*s", name, HF_FMT(value)).ptr;
+}
+
+/* Signs the body with the time as the store sees it. */
+static void sign(struct transfer *t, const struct hf_identity *identity, const struct hf_http_url *url)
+{
+    static const struct hf_slice type = {"application/x-amz-json-1.0", 26};
+    struct dynamodb *e = t->engine;
+    const struct hf_credentials *c = identity->credentials;
+    struct hf_slice target = hf__arena_printf(&t->headers, "DynamoDB_20120810.%s",
+                                              hf__op_names[t->call->op.kind]);
+    char date[HF_AMZ_DATE_SIZE];
+    struct hf_buf authorization;
+    struct hf_sigv4_scope scope = {
+        .region = hf__slice_str(identity->region),
+        .service = HF_LIT("dynamodb"),
+        .unix_s = hf__clock_wall_us(e->store.clock) / 1000000 + e->skew_s,
+    };
+    hf__amz_date(scope.unix_s, date);
+    struct hf_header headers[5] = {
+        {HF_LIT("content-type"), type}, {HF_LIT("host"), url->authority},
+        {HF_LIT("x-amz-date"), hf__slice_str(date)},
+    };
+    size_t count = 3;
+    if (c->token)
+        headers[count++] = (struct hf_header){HF_LIT("x-amz-security-token"), hf__slice_str(c->token)};
+    headers[count++] = (struct hf_header){HF_LIT("x-amz-target"), target};
+    struct hf_sigv4_request request = {.method = HF_LIT("POST"),
+                                       .path = url->path,
+                                       .headers = headers,
+                                       .header_count = count,
+                                       .body = hf__buf_view(&t->body)};
+    hf__buf_init(&authorization, 64 * 1024);
+    hf__sigv4_authorization(&request, &scope, hf__slice_str(c->access_key_id), hf__slice_str(c->secret),
+                            &e->signing_key, &authorization);
+    t->http.header_count = 0;
+    for (size_t i = 0; i < count; i++) add_header(t, headers[i].name.ptr, headers[i].value);
+    add_header(t, "Authorization", hf__buf_view(&authorization));
+    t->headers.failed |= authorization.failed;
+    hf__buf_free(&authorization);
+}
+
+static void dispatch(struct transfer *t, const struct hf_identity *identity)
+{
+    struct dynamodb *e = t->engine;
+    struct hf_http_url url;
+    struct hf_answer *answer = &t->call->answer;
+    int timeout_ms = t->call->op.timeout_ms ? t->call->op.timeout_ms : e->timeout_ms;
+    hf__http_url_parse(identity->endpoint, &url, NULL); /* the keeper checked it */
+    hf__arena_reset(&t->headers);
+    sign(t, identity, &url);
+    hf__credentials_unref(t->credentials);
+    t->credentials = identity->credentials;
+    if (t->headers.failed) {
+        fail(t, HF_ERR_NO_MEMORY, "out of memory");
+        return;
+    }
+    t->has_date = t->has_crc = false;
+    t->retry_after_ms = 0;
+    t->request_id[0] = '\0';
+    t->http.method = "POST";
+    t->http.url = identity->endpoint;
+    t->http.body = hf__buf_view(&t->body);
+    t->http.timeout_ms = timeout_ms;
+    t->http.connect_timeout_ms = e->connect_timeout_ms < timeout_ms ? e->connect_timeout_ms : timeout_ms;
+    t->http.limit = HF_ANSWER_MAX_SIZE;
+    t->http.on_header = on_header;
+    t->http.done = on_answer;
+    t->http.user = t;
+    t->state = IN_FLIGHT;
+    hf__http_request_free(&t->http);
+    answer->sent_boot_us = hf__loop_now_us(e->loop);
+    if (answer->attempts++ == 0) answer->first_sent_boot_us = answer->sent_boot_us;
+    hf__http_start(e->http, &t->http);
+}
+
+static void send(struct transfer *t)
+{
+    struct hf_identity identity;
+    struct hf_error error;
+    switch (hf__keeper_get(t->engine->keeper, &identity, &error)) {
+    case HF_KEEPER_READY: dispatch(t, &identity); break;
+    case HF_KEEPER_WAIT: t->state = WAITING_FOR_CREDENTIALS; break;
+    case HF_KEEPER_FAILED: fail(t, error.code, error.message); break;
+    }
+}
+
+static void on_retry(struct hf_timer *timer)
+{
+    send(HF_CONTAINER(timer, struct transfer, retry));
+}
+
+/* ---- judging an answer ---- */
+
+static void on_header(struct hf_http_request *request, struct hf_slice name, struct hf_slice value)
+{
+    struct transfer *t = request->user;
+    int64_t number;
+    char text[32];
+    if (name.len >= sizeof text) return;
+    memcpy(text, name.ptr, name.len);
+    text[name.len] = '\0';
+    if (strcasecmp(text, "date") == 0) {
+        t->has_date = hf__parse_http_date(value, &t->date_unix_s);
+    } else if (strcasecmp(text, "x-amz-crc32") == 0) {
+        t->has_crc = hf__parse_int64(value, &number) && number >= 0 && number <= UINT32_MAX;
+        if (t->has_crc) t->crc = (uint32_t)number;
+    } else if (strcasecmp(text, "x-amzn-requestid") == 0) {
+        snprintf(t->request_id, sizeof t->request_id, "%.*s", HF_FMT(value));
+    } else if (strcasecmp(text, "x-amz-retry-after") == 0) {
+        if (hf__parse_int64(value, &number) && number > 0) t->retry_after_ms = number;
+    }
+}
+
+/* Tries again if attempts and tokens are left; otherwise the answer stands. */
+static void retry_or_finish(struct transfer *t, bool throttled)
+{
+    struct dynamodb *e = t->engine;
+    int attempts = t->call->op.attempts ? t->call->op.attempts : HF_RETRY_ATTEMPTS;
+    bool may = t->call->answer.attempts < attempts && !e->closing && hf__retry_take(&e->bucket, throttled);
+    if (!may) {
+        explain(t);
+        finish(t);
+        return;
+    }
+    int64_t delay_us = hf__retry_delay_us(t->call->answer.attempts, throttled, hf__random_unit(),
+                                          t->retry_after_ms);
+    t->retry_cost = hf__retry_cost(throttled);
+    t->state = WAITING_TO_RETRY;
+    t->call->answer.has_item = false;
+    if (!hf__loop_timer_set(e->loop, &t->retry, hf__loop_now_us(e->loop) + delay_us)) {
+        explain(t);
+        finish(t);
+    }
+}
+
+/* The request was sent and what became of it is not known. */
+static void on_lost(struct transfer *t, const char *why)
+{
+    struct hf_answer *answer = &t->call->answer;
+    bool is_write = hf__op_is_write(&t->call->op);
+    answer->code = hf__error_set(&answer->error, is_write ? HF_ERR_OUTCOME_UNKNOWN : HF_ERR_UNREACHABLE,
+                                 "no answer from the store: %s", why);
+    t->outcome_unknown |= is_write;
+    if (!is_write || hf__op_is_repeatable(&t->call->op)) { /* D1 */
+        retry_or_finish(t, false);
+        return;
+    }
+    explain(t);
+    finish(t);
+}
+
+static void on_success(struct transfer *t, struct hf_slice body)
+{
+    struct hf_call *call = t->call;
+    struct hf_answer *answer = &call->answer;
+    struct hf_error error = {0};
+    int code = hf__answer_read(call->arena, call->op.kind, body, answer, &error);
+    if (code == HF_ERR_BAD_ANSWER && hf__op_is_write(&call->op)) {
+        on_lost(t, error.message);
+        return;
+    }
+    answer->code = code;
+    answer->error = error;
+    if (code == 0) hf__retry_refund(&t->engine->bucket, t->retry_cost);
+    else explain(t);
+    finish(t);
+}
+
+/* A signature that was refused because our clock is off: corrected once, and sent again. */
+static bool correct_skew(struct transfer *t)
+{
+    struct dynamodb *e = t->engine;
+    if (t->skew_corrected || !t->has_date) return false;
+    int64_t ours = hf__clock_wall_us(e->store.clock) / 1000000 + e->skew_s;
+    int64_t off = t->date_unix_s - ours;
+    if (off > -SKEW_WORTH_CORRECTING_S && off < SKEW_WORTH_CORRECTING_S) return false;
+    e->skew_s += off;
+    t->skew_corrected = true;
+    hf__log(&e->store.log, HF_LOG_WARN, "this machine's clock is %lld s off the store's; signing with its time",
+            (long long)-e->skew_s);
+    return true;
+}
+
+static bool renew_credentials(struct transfer *t, struct hf_slice type)
+{
+    bool expired = hf__slice_is(type, "ExpiredTokenException") && t->credentials->expires_unix_ms;
+    if (!expired || t->asked_for_credentials) return false;
+    t->asked_for_credentials = true;
+    hf__keeper_refresh(t->engine->keeper, t->credentials);
+    return true;
+}
+
+static void on_refusal(struct transfer *t, struct hf_slice body)
+{
+    struct hf_call *call = t->call;
+    const struct hf_exception *exception;
+    hf__answer_read_error(call->arena, t->http.status, body, &call->answer, &exception);
+    struct hf_slice name = hf__slice_str(exception ? exception->name : "");
+    bool server_side = t->http.status >= 500;
+    if (exception && exception->skew && correct_skew(t)) {
+        send(t);
+    } else if (renew_credentials(t, name)) {
+        send(t);
+    } else if (exception && exception->throttle) {
+        retry_or_finish(t, true);
+    } else if (server_side || (exception && exception->retryable)) {
+        /* Whether a 5xx was carried out, nobody says. */
+        on_lost(t, call->answer.error.message);
+    } else {
+        explain(t);
+        finish(t);
+    }
+}
+
+static void learn_time(struct transfer *t)
+{
+    struct dynamodb *e = t->engine;
+    if (!t->has_date) return;
+    int64_t second = t->date_unix_s * 1000000;
+    bool fits = hf__store_time_report(&e->time, second, second + 999999, t->http.sent_boot_us,
+                                      t->http.received_boot_us);
+    if (!fits) hf__log(&e->store.log, HF_LOG_WARN, "the store's clock jumped; learning its time anew");
+}
+
+static void on_answer(struct hf_http_request *request)
+{
+    struct transfer *t = request->user;
+    struct hf_answer *answer = &t->call->answer;
+    struct hf_slice raw = hf__buf_view(&request->answer);
+    if (request->outcome == HF_HTTP_NOT_SENT) {
+        answer->code = hf__error_set(&answer->error, HF_ERR_UNREACHABLE, "cannot reach %s: %s", request->url,
+                                     request->error.message);
+        retry_or_finish(t, false);
+        return;
+    }
+    if (request->outcome == HF_HTTP_LOST) {
+        on_lost(t, request->error.message);
+        return;
+    }
+    learn_time(t);
+    if (t->has_crc && hf__crc32(raw.ptr, raw.len) != t->crc) {
+        on_lost(t, "the answer arrived damaged (CRC-32 mismatch)");
+        return;
+    }
+    struct hf_slice body = hf__arena_copy(t->call->arena, raw);
+    bool has_written = request->status == 200 && hf__op_is_write(&t->call->op);
+    if (t->call->arena->failed)
+        fail(t, has_written ? HF_ERR_OUTCOME_UNKNOWN : HF_ERR_NO_MEMORY, "out of memory");
+    else if (request->status == 200) on_success(t, body);
+    else on_refusal(t, body);
+}
+
+/* ---- beginning a transfer ---- */
+
+static void begin(struct dynamodb *e, struct hf_call *call)
+{
+    struct hf_error error = {0};
+    struct transfer *t = call->arena->failed ? NULL : hf__calloc(1, sizeof *t);
+    if (!t) { /* S5, or want of memory now */
+        hf__error_no_memory(&error);
+        fail_call(e, call, &error);
+        return;
+    }
+    t->engine = e;
+    t->call = call;
+    call->transfer = t;
+    hf__list_append(&e->transfers, &t->node);
+    hf__timer_init(&t->retry, on_retry);
+    hf__buf_init(&t->body, HF_REQUEST_MAX_SIZE);
+    int code = hf__request_write(&t->headers, &call->op, &t->body, &error);
+    if (code != 0) fail(t, code, error.message);
+    else send(t);
+}
+
+static void on_inbox(struct hf_task *task)
+{
+    struct dynamodb *e = HF_CONTAINER(task, struct dynamodb, take_inbox);
+    struct hf_list calls;
+    hf__list_init(&calls);
+    pthread_mutex_lock(&e->mutex);
+    hf__list_splice(&calls, &e->inbox);
+    e->inbox_posted = false;
+    pthread_mutex_unlock(&e->mutex);
+    for (struct hf_list *node; (node = hf__list_pop(&calls)) != NULL;)
+        begin(e, HF_CONTAINER(node, struct hf_call, node));
+}
+
+static void submit(struct hf_store *store, struct hf_call *call)
+{
+    struct dynamodb *e = (struct dynamodb *)store;
+    pthread_mutex_lock(&e->mutex);
+    hf__list_append(&e->inbox, &call->node);
+    bool post = !e->inbox_posted;
+    e->inbox_posted = true;
+    pthread_mutex_unlock(&e->mutex);
+    if (post) hf__loop_post(e->loop, &e->take_inbox);
+}
+
+/* ---- credentials came, or did not ---- */
+
+static void on_keeper_task(struct hf_task *task)
+{
+    struct dynamodb *e = HF_CONTAINER(task, struct dynamodb, on_keeper);
+    pthread_mutex_lock(&e->mutex);
+    e->keeper_posted = false;
+    pthread_mutex_unlock(&e->mutex);
+    for (struct hf_list *node = e->transfers.next, *next; node != &e->transfers; node = next) {
+        struct transfer *t = HF_CONTAINER(node, struct transfer, node);
+        next = node->next;
+        if (t->state == WAITING_FOR_CREDENTIALS) send(t);
+    }
+}
+
+static void on_keeper_changed(void *user)
+{
+    struct dynamodb *e = user;
+    pthread_mutex_lock(&e->mutex);
+    bool post = !e->keeper_posted;
+    e->keeper_posted = true;
+    pthread_mutex_unlock(&e->mutex);
+    if (post) hf__loop_post(e->loop, &e->on_keeper);
+}
+
+/* ---- cancelling and closing ---- */
+
+static void cancel_transfer(struct transfer *t, const char *why)
+{
+    bool is_write = hf__op_is_write(&t->call->op);
+    if (t->state == IN_FLIGHT) {
+        hf__http_cancel(t->engine->http, &t->http);
+        t->outcome_unknown |= is_write && t->http.outcome == HF_HTTP_LOST;
+    }
+    fail(t, HF_ERR_CANCELLED, why);
+}
+
+struct cancellation {
+    struct hf_task task;
+    struct dynamodb *engine;
+    uint64_t id;
+};
+
+static void on_cancel(struct hf_task *task)
+{
+    struct cancellation *c = HF_CONTAINER(task, struct cancellation, task);
+    for (struct hf_list *node = c->engine->transfers.next; node != &c->engine->transfers; node = node->next) {
+        struct transfer *t = HF_CONTAINER(node, struct transfer, node);
+        if (t->call->id != c->id) continue;
+        cancel_transfer(t, "cancelled");
+        break;
+    }
+    hf__free(c);
+}
+
+/* Posted behind the call's own submission, so that it finds it. Without memory the call runs on. */
+static void cancel(struct hf_store *store, uint64_t id)
+{
+    struct dynamodb *e = (struct dynamodb *)store;
+    struct cancellation *c = hf__malloc(sizeof *c);
+    if (!c) return;
+    *c = (struct cancellation){.task = {.run = on_cancel}, .engine = e, .id = id};
+    hf__loop_post(e->loop, &c->task);
+}
+
+struct ending {
+    struct hf_task task;
+    struct dynamodb *engine;
+};
+
+static void on_close(struct hf_task *task)
+{
+    struct dynamodb *e = HF_CONTAINER(task, struct ending, task)->engine;
+    e->closing = true;
+    while (!hf__list_empty(&e->transfers))
+        cancel_transfer(HF_CONTAINER(e->transfers.next, struct transfer, node), "the store was closed");
+    if (e->http) hf__http_close(e->http);
+    e->http = NULL;
+}
+
+/*
+ * The keeper goes first, since it posts to the loop. Tasks run in order: all
+ * that was submitted has begun when on_close ends it.
+ */
+static void close_store(struct hf_store *store)
+{
+    struct dynamodb *e = (struct dynamodb *)store;
+    struct ending ending = {.task = {.run = on_close}, .engine = e};
+    if (e->loop) hf__loop_post(e->loop, &ending.task);
+    if (e->keeper) hf__keeper_stop(e->keeper);
+    if (e->loop) hf__loop_stop(e->loop);
+    pthread_mutex_destroy(&e->mutex);
+    explicit_bzero(&e->signing_key, sizeof e->signing_key);
+    hf__free(e->store.table);
+    hf__free(e);
+}
+
+static const struct hf_store_engine dynamodb_engine = {submit, cancel, close_store};
+
+/* ---- opening ---- */
+
+static int start(struct dynamodb *e, const struct hf_url *url, const struct hf_store_options *options,
+                 struct hf_error *reterr)
+{
+    struct hf_keeper_options keeper = {
+        .environment = options->environment,
+        .clock = e->store.clock,
+        .log = e->store.log,
+        .profile = hf__url_get(url, "profile"),
+        .region = hf__url_get(url, "region"),
+        .endpoint = hf__url_get(url, "endpoint"),
+        .access_key_id = options->access_key_id,
+        .secret = options->secret_access_key,
+        .token = options->session_token,
+        .changed = on_keeper_changed,
+        .user = e,
+    };
+    struct hf_http_url endpoint;
+    int code = keeper.endpoint ? hf__http_url_parse(keeper.endpoint, &endpoint, reterr) : 0;
+    if (code == 0) code = hf__loop_start(&hf__clock_system, &e->loop, reterr);
+    if (code == 0) code = hf__http_open(e->loop, CONNECTIONS, &e->http, reterr);
+    if (code == 0) code = hf__keeper_start(&keeper, &e->keeper, reterr);
+    return code;
+}
+
+int hf__dynamodb_open(struct hf_arena *arena, const char *text,
+                      const struct hf_store_options *options, struct hf_store **ret,
+                      struct hf_error *reterr)
+{
+    static const char *const known[] = {"region", "endpoint", "profile", NULL};
+    struct hf_url url;
+    int code = hf__url_parse(arena, text, "dynamodb://", known, &url, reterr);
+    if (code != 0) return code;
+    struct dynamodb *e = hf__calloc(1, sizeof *e);
+    if (!e) return hf__error_no_memory(reterr);
+    pthread_mutex_init(&e->mutex, NULL);
+    hf__list_init(&e->inbox);
+    hf__list_init(&e->transfers);
+    hf__retry_init(&e->bucket);
+    e->take_inbox.run = on_inbox;
+    e->on_keeper.run = on_keeper_task;
+    e->timeout_ms = options->request_timeout_ms ? options->request_timeout_ms : DEFAULT_TIMEOUT_MS;
+    e->connect_timeout_ms =
+        options->connect_timeout_ms ? options->connect_timeout_ms : DEFAULT_CONNECT_TIMEOUT_MS;
+    code = hf__store_init(&e->store, &dynamodb_engine, options, url.path[0] ? url.path : "locks", reterr);
+    if (code == 0) code = start(e, &url, options, reterr);
+    if (code == 0) *ret = &e->store;
+    else close_store(&e->store);
+    return code;
+}

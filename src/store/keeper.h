@@ -1,0 +1,52 @@
+/*
+ * Keeps AWS credentials at hand: resolves them on a thread of its own, since
+ * that may ask files, programs and servers, and refreshes them before they end.
+ *
+ * They are refreshed from 15 minutes before their end on; from 10 minutes
+ * before it callers wait for a refresh under way. If the source is down, the
+ * old ones stay in use.
+ */
+#ifndef HF_STORE_KEEPER_H
+#define HF_STORE_KEEPER_H
+
+#include "base/log.h"
+#include "store/credentials.h"
+#include "store/endpoint.h"
+
+struct hf_keeper;
+
+struct hf_keeper_options {
+    hf_environment environment;
+    const struct hf_clock *clock;
+    struct hf_log log;
+    const char *profile;  /* these may be NULL; the strings are copied */
+    const char *region;
+    const char *endpoint;
+    const char *access_key_id;
+    const char *secret;
+    const char *token;
+    void (*changed)(void *user); /* something to ask for again; on the keeper's thread */
+    void *user;
+};
+
+enum hf_keeper_state { HF_KEEPER_READY, HF_KEEPER_WAIT, HF_KEEPER_FAILED };
+
+/* What a request needs. The texts stay until the keeper stops; unref the credentials. */
+struct hf_identity {
+    struct hf_credentials *credentials;
+    const char *region;
+    const char *endpoint;
+};
+
+int hf__keeper_start(const struct hf_keeper_options *options, struct hf_keeper **ret,
+                     struct hf_error *reterr);
+void hf__keeper_stop(struct hf_keeper *keeper);
+
+/* WAIT: `changed` will be called. FAILED: with the reason; asking again later tries again. */
+enum hf_keeper_state hf__keeper_get(struct hf_keeper *keeper, struct hf_identity *ret,
+                                    struct hf_error *reterr);
+
+/* The server says that these have expired: get new ones now. */
+void hf__keeper_refresh(struct hf_keeper *keeper, const struct hf_credentials *expired);
+
+#endif
