@@ -34,10 +34,11 @@ static void sift_down(struct hf_heap *heap, struct hf_heap_node *node)
     place(heap, node, index);
 }
 
-static bool make_room(struct hf_heap *heap)
+bool hf__heap_reserve(struct hf_heap *heap, size_t count)
 {
-    if (heap->count < heap->capacity) return true;
+    if (count <= heap->capacity) return true;
     size_t capacity = heap->capacity ? heap->capacity * 2 : 16;
+    while (capacity < count) capacity *= 2;
     void *nodes = hf__realloc(heap->nodes, capacity * sizeof(struct hf_heap_node *));
     if (!nodes) return false;
     heap->nodes = nodes;
@@ -48,7 +49,7 @@ static bool make_room(struct hf_heap *heap)
 bool hf__heap_set(struct hf_heap *heap, struct hf_heap_node *node, int64_t at)
 {
     if (!hf__heap_contains(node)) {
-        if (!make_room(heap)) return false;
+        if (!hf__heap_reserve(heap, heap->count + 1)) return false;
         place(heap, node, heap->count++);
     }
     node->at = at;

@@ -41,6 +41,9 @@ static inline struct hf_heap_node *hf__heap_first(const struct hf_heap *heap)
     return heap->count ? heap->nodes[0] : NULL;
 }
 
+/* Makes room for so many nodes altogether, so that setting them cannot fail. */
+bool hf__heap_reserve(struct hf_heap *heap, size_t count);
+
 /* Inserts the node, or moves it if it is inside. False when out of memory (never on a move). */
 bool hf__heap_set(struct hf_heap *heap, struct hf_heap_node *node, int64_t at);
 

@@ -13,15 +13,19 @@ enum {
     IDLE_CONNECTION_S = 45, /* servers close idle connections after a minute or so */
 };
 
-/* A socket of libcurl's on our loop. */
+/* A socket of libcurl's on our loop. There are as many as libcurl can open, so that none is wanting. */
 struct watched {
+    struct hf_list node; /* among the free ones */
     struct hf_watch watch;
     struct hf_http *http;
 };
 
 struct hf_http {
     struct hf_loop *loop;
-    CURLM *multi;
+    CURLM *multi; /* NULL after a failure that could not be mended */
+    int connections;
+    struct watched *watched;
+    struct hf_list free_watched;
     struct hf_timer timer;
     struct hf_timer failures; /* completes requests that could not be started */
     struct hf_list active;
@@ -105,6 +109,8 @@ static bool add_headers(struct hf_http_request *request)
 static void prepare_handle(CURL *easy)
 {
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
+    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(easy, CURLOPT_USERAGENT, "holdfast/" HF_VERSION_STRING);
@@ -134,6 +140,7 @@ static bool configure(CURL *easy, struct hf_http_request *request)
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->header_list);
     curl_easy_setopt(easy, CURLOPT_NOPROXY, request->no_proxy ? "*" : NULL);
+    if (request->ca_file) curl_easy_setopt(easy, CURLOPT_CAINFO, request->ca_file);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)request->connect_timeout_ms);
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
     curl_easy_setopt(easy, CURLOPT_READDATA, request);
@@ -230,11 +237,14 @@ static void finish_done(struct hf_http *http)
     }
 }
 
+static void fail_everything(struct hf_http *http);
+
 static void act(struct hf_http *http, curl_socket_t socket, int what)
 {
     int running;
-    curl_multi_socket_action(http->multi, socket, what, &running);
+    CURLMcode result = curl_multi_socket_action(http->multi, socket, what, &running);
     finish_done(http);
+    if (result != CURLM_OK) fail_everything(http);
 }
 
 static void on_ready(struct hf_watch *watch, uint32_t events)
@@ -268,15 +278,16 @@ static int on_socket(CURL *easy, curl_socket_t socket, int what, void *user, voi
         if (!watched) return 0;
         hf__loop_unwatch(http->loop, &watched->watch);
         curl_multi_assign(http->multi, socket, NULL);
-        hf__free(watched);
+        hf__list_append(&http->free_watched, &watched->node);
         return 0;
     }
     uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0u) | (what & CURL_POLL_OUT ? EPOLLOUT : 0u);
     bool is_new = watched == NULL;
     if (is_new) {
-        watched = hf__malloc(sizeof *watched);
-        if (!watched) return -1;
-        *watched = (struct watched){.watch = {.fd = socket, .ready = on_ready}, .http = http};
+        struct hf_list *node = hf__list_pop(&http->free_watched);
+        if (!node) return -1;
+        watched = HF_CONTAINER(node, struct watched, node);
+        watched->watch = (struct hf_watch){.fd = socket, .ready = on_ready};
         curl_multi_assign(http->multi, socket, watched);
     }
     return hf__loop_watch(http->loop, &watched->watch, events, is_new) ? 0 : -1;
@@ -291,6 +302,52 @@ static int on_timeout(CURLM *multi, long ms, void *user)
     return 0;
 }
 
+static CURLM *new_multi(struct hf_http *http)
+{
+    CURLM *multi = curl_multi_init();
+    if (!multi) return NULL;
+    curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, http);
+    curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, on_timeout);
+    curl_multi_setopt(multi, CURLMOPT_TIMERDATA, http);
+    curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, (long)http->connections);
+    curl_multi_setopt(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)http->connections);
+    return multi;
+}
+
+/*
+ * libcurl gave up on itself, as it does when a socket cannot be watched: all
+ * that was under way is lost, and what comes starts on a new one.
+ */
+static void fail_everything(struct hf_http *http)
+{
+    struct hf_list failed;
+    hf__list_init(&failed);
+    while (!hf__list_empty(&http->active)) {
+        struct hf_http_request *request = HF_CONTAINER(http->active.next, struct hf_http_request, node);
+        hf__http_cancel(http, request);
+        hf__list_append(&failed, &request->node);
+    }
+    curl_multi_cleanup(http->multi);
+    http->multi = new_multi(http);
+    for (struct hf_list *node; (node = hf__list_pop(&failed)) != NULL;) {
+        struct hf_http_request *request = HF_CONTAINER(node, struct hf_http_request, node);
+        request->done(request);
+    }
+}
+
+/* Each connection may try two addresses at once, and each handle may have a resolver. */
+static bool make_watched(struct hf_http *http)
+{
+    size_t count = (size_t)http->connections * 4;
+    http->watched = hf__calloc(count, sizeof *http->watched);
+    for (size_t i = 0; http->watched && i < count; i++) {
+        http->watched[i].http = http;
+        hf__list_append(&http->free_watched, &http->watched[i].node);
+    }
+    return http->watched != NULL;
+}
+
 int hf__http_open(struct hf_loop *loop, int connections, struct hf_http **ret,
                   struct hf_error *reterr)
 {
@@ -298,21 +355,20 @@ int hf__http_open(struct hf_loop *loop, int connections, struct hf_http **ret,
     struct hf_http *http = hf__calloc(1, sizeof *http);
     if (!http) return hf__error_no_memory(reterr);
     http->loop = loop;
-    http->multi = curl_multi_init();
-    if (!http->multi) {
+    http->connections = connections;
+    hf__list_init(&http->active);
+    hf__list_init(&http->failed);
+    hf__list_init(&http->free_watched);
+    bool has_timer = hf__loop_timer_init(loop, &http->timer, on_timer);
+    bool has_failures = hf__loop_timer_init(loop, &http->failures, on_failures);
+    http->multi = new_multi(http);
+    if (!has_timer || !has_failures || !http->multi || !make_watched(http)) {
+        if (has_timer) hf__loop_timer_done(loop, &http->timer);
+        if (has_failures) hf__loop_timer_done(loop, &http->failures);
+        curl_multi_cleanup(http->multi);
         hf__free(http);
         return hf__error_no_memory(reterr);
     }
-    hf__list_init(&http->active);
-    hf__list_init(&http->failed);
-    hf__timer_init(&http->timer, on_timer);
-    hf__timer_init(&http->failures, on_failures);
-    curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
-    curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
-    curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_timeout);
-    curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
-    curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, (long)connections);
-    curl_multi_setopt(http->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)connections);
     *ret = http;
     return 0;
 }
@@ -323,8 +379,9 @@ void hf__http_close(struct hf_http *http)
         detach(http, HF_CONTAINER(http->active.next, struct hf_http_request, node));
     for (size_t i = 0; i < http->idle_count; i++) curl_easy_cleanup(http->idle[i]);
     curl_multi_cleanup(http->multi);
-    hf__loop_timer_clear(http->loop, &http->timer);
-    hf__loop_timer_clear(http->loop, &http->failures);
+    hf__loop_timer_done(http->loop, &http->timer);
+    hf__loop_timer_done(http->loop, &http->failures);
+    hf__free(http->watched);
     hf__free(http);
 }
 
@@ -344,7 +401,8 @@ void hf__http_start(struct hf_http *http, struct hf_http_request *request)
     request->header_list = NULL;
     hf__list_init(&request->node);
     request->sent_boot_us = hf__loop_now_us(http->loop);
-    if (easy && configure(easy, request)) {
+    if (!http->multi) http->multi = new_multi(http);
+    if (easy && http->multi && configure(easy, request)) {
         hf__list_append(&http->active, &request->node);
         if (curl_multi_add_handle(http->multi, easy) == CURLM_OK) return;
         hf__list_remove(&request->node);

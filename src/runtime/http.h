@@ -38,6 +38,7 @@ struct hf_http_request {
     int connect_timeout_ms;
     int timeout_ms;
     size_t limit;     /* of the answer's body */
+    const char *ca_file; /* to trust instead of the system's; NULL: the system's */
     bool no_proxy;    /* for addresses that are this machine's own */
     void (*on_header)(struct hf_http_request *request, struct hf_slice name, struct hf_slice value);
     hf_http_fn done;  /* on the loop's thread */
@@ -58,6 +59,7 @@ struct hf_http_request {
     bool has_started; /* some of it may have left */
 };
 
+/* On the loop's thread, or before it was started. */
 int hf__http_open(struct hf_loop *loop, int connections, struct hf_http **ret,
                   struct hf_error *reterr);
 

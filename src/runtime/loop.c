@@ -17,7 +17,9 @@ struct hf_loop {
     int epoll_fd;
     struct hf_watch wake;
     struct hf_heap timers;
+    size_t timer_count; /* initialized, whether set or not */
     pthread_t thread;
+    bool started;
     pthread_mutex_t mutex; /* guards the rest */
     struct hf_list tasks;
     bool stopping;
@@ -119,7 +121,7 @@ static void destroy(struct hf_loop *loop)
     hf__free(loop);
 }
 
-int hf__loop_start(const struct hf_clock *clock, struct hf_loop **ret, struct hf_error *reterr)
+int hf__loop_new(const struct hf_clock *clock, struct hf_loop **ret, struct hf_error *reterr)
 {
     struct hf_loop *loop = hf__calloc(1, sizeof *loop);
     if (!loop) return hf__error_no_memory(reterr);
@@ -129,15 +131,23 @@ int hf__loop_start(const struct hf_clock *clock, struct hf_loop **ret, struct hf
     pthread_mutex_init(&loop->mutex, NULL);
     hf__list_init(&loop->tasks);
     bool ready = loop->epoll_fd >= 0 && loop->wake.fd >= 0 &&
-                 hf__loop_watch(loop, &loop->wake, EPOLLIN, true) &&
-                 pthread_create(&loop->thread, NULL, run, loop) == 0;
+                 hf__loop_watch(loop, &loop->wake, EPOLLIN, true);
     if (!ready) {
-        int code = hf__error_set(reterr, HF_ERR_NO_MEMORY, "cannot start an event loop: %s",
+        int code = hf__error_set(reterr, HF_ERR_NO_MEMORY, "cannot make an event loop: %s",
                                  strerror(errno));
         destroy(loop);
         return code;
     }
     *ret = loop;
+    return 0;
+}
+
+int hf__loop_start(struct hf_loop *loop, struct hf_error *reterr)
+{
+    int failure = pthread_create(&loop->thread, NULL, run, loop);
+    if (failure != 0)
+        return hf__error_set(reterr, HF_ERR_NO_MEMORY, "cannot start a thread: %s", strerror(failure));
+    loop->started = true;
     return 0;
 }
 
@@ -147,7 +157,8 @@ void hf__loop_stop(struct hf_loop *loop)
     loop->stopping = true;
     pthread_mutex_unlock(&loop->mutex);
     wake(loop);
-    pthread_join(loop->thread, NULL);
+    if (loop->started) pthread_join(loop->thread, NULL);
+    else run(loop); /* what was posted */
     destroy(loop);
 }
 
@@ -160,15 +171,25 @@ void hf__loop_post(struct hf_loop *loop, struct hf_task *task)
     if (first) wake(loop);
 }
 
-void hf__timer_init(struct hf_timer *timer, void (*run_timer)(struct hf_timer *timer))
+bool hf__loop_timer_init(struct hf_loop *loop, struct hf_timer *timer,
+                         void (*run_timer)(struct hf_timer *timer))
 {
+    if (!hf__heap_reserve(&loop->timers, loop->timer_count + 1)) return false;
+    loop->timer_count++;
     hf__heap_node_init(&timer->node);
     timer->run = run_timer;
+    return true;
 }
 
-bool hf__loop_timer_set(struct hf_loop *loop, struct hf_timer *timer, int64_t at_boot_us)
+void hf__loop_timer_done(struct hf_loop *loop, struct hf_timer *timer)
 {
-    return hf__heap_set(&loop->timers, &timer->node, at_boot_us);
+    hf__heap_remove(&loop->timers, &timer->node);
+    loop->timer_count--;
+}
+
+void hf__loop_timer_set(struct hf_loop *loop, struct hf_timer *timer, int64_t at_boot_us)
+{
+    hf__heap_set(&loop->timers, &timer->node, at_boot_us); /* has room: the timer was initialized */
 }
 
 void hf__loop_timer_clear(struct hf_loop *loop, struct hf_timer *timer)

@@ -3,8 +3,8 @@
  * from other threads.
  *
  * Rules
- * L1  Everything but hf__loop_start, hf__loop_stop and hf__loop_post is for the
- *     loop's own thread: callbacks, tasks and timers.
+ * L1  Everything but hf__loop_stop and hf__loop_post is for the loop's own
+ *     thread once it runs: callbacks, tasks and timers.
  * L2  Tasks run in the order in which they were posted. What was posted before
  *     hf__loop_stop is run before it returns.
  * L3  A timer runs once, not before its time. A timer or watch may be removed
@@ -29,7 +29,7 @@ struct hf_task {
 };
 
 struct hf_timer {
-    struct hf_heap_node node; /* hf__timer_init first */
+    struct hf_heap_node node;
     void (*run)(struct hf_timer *timer);
 };
 
@@ -38,9 +38,12 @@ struct hf_watch {
     void (*ready)(struct hf_watch *watch, uint32_t events); /* EPOLLIN, EPOLLOUT, … */
 };
 
-int hf__loop_start(const struct hf_clock *clock, struct hf_loop **ret, struct hf_error *reterr);
+int hf__loop_new(const struct hf_clock *clock, struct hf_loop **ret, struct hf_error *reterr);
 
-/* Not from the loop's own thread. */
+/* Until then the loop belongs to the thread that made it, and afterwards to its own. */
+int hf__loop_start(struct hf_loop *loop, struct hf_error *reterr);
+
+/* Not from the loop's own thread. The loop is freed, whether it was started or not. */
 void hf__loop_stop(struct hf_loop *loop);
 
 /* From any thread. The task must stay until it has run. */
@@ -48,9 +51,12 @@ void hf__loop_post(struct hf_loop *loop, struct hf_task *task);
 
 int64_t hf__loop_now_us(const struct hf_loop *loop);
 
-void hf__timer_init(struct hf_timer *timer, void (*run)(struct hf_timer *timer));
-/* False when out of memory; never on a timer that is set already. */
-bool hf__loop_timer_set(struct hf_loop *loop, struct hf_timer *timer, int64_t at_boot_us);
+/* Before a timer is used, and after: in between, setting it cannot fail. */
+bool hf__loop_timer_init(struct hf_loop *loop, struct hf_timer *timer,
+                         void (*run)(struct hf_timer *timer));
+void hf__loop_timer_done(struct hf_loop *loop, struct hf_timer *timer);
+
+void hf__loop_timer_set(struct hf_loop *loop, struct hf_timer *timer, int64_t at_boot_us);
 void hf__loop_timer_clear(struct hf_loop *loop, struct hf_timer *timer);
 
 /* Watches for events; `is_new` unless it is watched already. False if the kernel refuses. */

@@ -45,6 +45,7 @@ struct dynamodb {
     struct hf_store store;
     int timeout_ms;
     int connect_timeout_ms;
+    char *ca_file; /* NULL: the system's */
     struct hf_loop *loop;
     struct hf_http *http;
     struct hf_keeper *keeper;
@@ -95,7 +96,7 @@ struct transfer {
 static void destroy_transfer(struct transfer *t)
 {
     hf__list_remove(&t->node);
-    hf__loop_timer_clear(t->engine->loop, &t->retry);
+    hf__loop_timer_done(t->engine->loop, &t->retry);
     hf__http_request_free(&t->http);
     hf__credentials_unref(t->credentials);
     hf__buf_free(&t->body);
@@ -230,6 +231,7 @@ static void dispatch(struct transfer *t, const struct hf_identity *identity)
     t->http.timeout_ms = timeout_ms;
     t->http.connect_timeout_ms = e->connect_timeout_ms < timeout_ms ? e->connect_timeout_ms : timeout_ms;
     t->http.limit = HF_ANSWER_MAX_SIZE;
+    t->http.ca_file = e->ca_file;
     t->http.on_header = on_header;
     t->http.done = on_answer;
     t->http.user = t;
@@ -294,10 +296,7 @@ static void retry_or_finish(struct transfer *t, bool throttled)
     t->retry_cost = hf__retry_cost(throttled);
     t->state = WAITING_TO_RETRY;
     t->call->answer.has_item = false;
-    if (!hf__loop_timer_set(e->loop, &t->retry, hf__loop_now_us(e->loop) + delay_us)) {
-        explain(t);
-        finish(t);
-    }
+    hf__loop_timer_set(e->loop, &t->retry, hf__loop_now_us(e->loop) + delay_us);
 }
 
 /* The request was sent and what became of it is not known. */
@@ -423,7 +422,8 @@ static void begin(struct dynamodb *e, struct hf_call *call)
 {
     struct hf_error error = {0};
     struct transfer *t = call->arena->failed ? NULL : hf__calloc(1, sizeof *t);
-    if (!t) { /* S5, or want of memory now */
+    if (!t || !hf__loop_timer_init(e->loop, &t->retry, on_retry)) { /* S5, or want of memory now */
+        hf__free(t);
         hf__error_no_memory(&error);
         fail_call(e, call, &error);
         return;
@@ -432,7 +432,6 @@ static void begin(struct dynamodb *e, struct hf_call *call)
     t->call = call;
     call->transfer = t;
     hf__list_append(&e->transfers, &t->node);
-    hf__timer_init(&t->retry, on_retry);
     hf__buf_init(&t->body, HF_REQUEST_MAX_SIZE);
     int code = hf__request_write(&t->headers, &call->op, &t->body, &error);
     if (code != 0) fail(t, code, error.message);
@@ -544,7 +543,7 @@ static void on_close(struct hf_task *task)
 }
 
 /*
- * The keeper goes first, since it posts to the loop. Tasks run in order: all
+ * The keeper stops first, since it posts to the loop. Tasks run in order: all
  * that was submitted has begun when on_close ends it.
  */
 static void close_store(struct hf_store *store)
@@ -554,9 +553,11 @@ static void close_store(struct hf_store *store)
     if (e->loop) hf__loop_post(e->loop, &ending.task);
     if (e->keeper) hf__keeper_stop(e->keeper);
     if (e->loop) hf__loop_stop(e->loop);
+    if (e->keeper) hf__keeper_free(e->keeper);
     pthread_mutex_destroy(&e->mutex);
     explicit_bzero(&e->signing_key, sizeof e->signing_key);
     hf__free(e->store.table);
+    hf__free(e->ca_file);
     hf__free(e);
 }
 
@@ -581,9 +582,13 @@ static int start(struct dynamodb *e, const struct hf_url *url, const struct hf_s
         .user = e,
     };
     struct hf_http_url endpoint;
+    const char *ca_file = hf__env_get(options->environment, "AWS_CA_BUNDLE");
+    e->ca_file = hf__strdup(ca_file);
+    if (ca_file && !e->ca_file) return hf__error_no_memory(reterr);
     int code = keeper.endpoint ? hf__http_url_parse(keeper.endpoint, &endpoint, reterr) : 0;
-    if (code == 0) code = hf__loop_start(&hf__clock_system, &e->loop, reterr);
+    if (code == 0) code = hf__loop_new(&hf__clock_system, &e->loop, reterr);
     if (code == 0) code = hf__http_open(e->loop, CONNECTIONS, &e->http, reterr);
+    if (code == 0) code = hf__loop_start(e->loop, reterr);
     if (code == 0) code = hf__keeper_start(&keeper, &e->keeper, reterr);
     return code;
 }

@@ -202,6 +202,10 @@ void hf__keeper_stop(struct hf_keeper *k)
     pthread_cond_signal(&k->wake);
     pthread_mutex_unlock(&k->mutex);
     pthread_join(k->thread, NULL);
+}
+
+void hf__keeper_free(struct hf_keeper *k)
+{
     destroy(k);
 }
 

@@ -40,7 +40,10 @@ struct hf_identity {
 
 int hf__keeper_start(const struct hf_keeper_options *options, struct hf_keeper **ret,
                      struct hf_error *reterr);
+
+/* Ends its thread: `changed` is not called any more. Then free it when nobody asks it any more. */
 void hf__keeper_stop(struct hf_keeper *keeper);
+void hf__keeper_free(struct hf_keeper *keeper);
 
 /* WAIT: `changed` will be called. FAILED: with the reason; asking again later tries again. */
 enum hf_keeper_state hf__keeper_get(struct hf_keeper *keeper, struct hf_identity *ret,

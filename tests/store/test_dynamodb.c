@@ -1,0 +1,604 @@
+/* The DynamoDB engine against a server that misbehaves as real ones do. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/crc32.h"
+#include "base/text.h"
+#include "harness/model.h"
+#include "harness/stub.h"
+#include "store/store.h"
+#include "wire/sigv4.h"
+
+#define CONDITION_FAILED                                                                           \
+    "{\"__type\":\"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException\",\"message\":"  \
+    "\"The conditional request failed\",\"Item\":{\"owner\":{\"S\":\"somebody\"}}}"
+
+static const char *const environment[] = {"AWS_ACCESS_KEY_ID",         "AKIDTEST", "AWS_SECRET_ACCESS_KEY", "secret",
+                                          "AWS_EC2_METADATA_DISABLED", "true",     "AWS_SESSION_TOKEN",     "token",
+                                          NULL,                        NULL};
+
+/* What the server says to the 1st, 2nd, … request; the last one stands for all that follow. */
+struct script {
+    struct hf_stub_answer answers[4];
+    int count;
+    struct hf_stub_request last; /* its texts are copies */
+    char last_headers[4096];
+    char first_date[32], last_date[32];
+};
+
+static void play(void *user, const struct hf_stub_request *request, struct hf_stub_answer *answer)
+{
+    struct script *script = user;
+    int index = request->number - 1 < script->count ? request->number - 1 : script->count - 1;
+    *answer = script->answers[index];
+    if (!answer->status) answer->status = 200;
+    if (!answer->body[0]) strcpy(answer->body, "{}");
+    snprintf(script->last_headers, sizeof script->last_headers, "%s", request->headers);
+    snprintf(script->last_date, sizeof script->last_date, "%s", hf_stub_header(request, "x-amz-date"));
+    if (request->number == 1) strcpy(script->first_date, script->last_date);
+}
+
+static struct hf_stub *stub;
+static struct hf_store *store;
+static struct hf_arena arena;
+
+static struct hf_store *open_at(const char *base, const struct hf_store_options *options)
+{
+    char url[256];
+    struct hf_error error;
+    struct hf_store *opened = NULL;
+    snprintf(url, sizeof url, "dynamodb://locks?region=us-east-1&endpoint=%s", base);
+    if (hf__store_open(url, options, &opened, &error) != 0)
+        hf_test_fail(__FILE__, __LINE__, "%s", error.message);
+    return opened;
+}
+
+static void begin(struct script *script)
+{
+    struct hf_store_options options = {.environment = environment, .request_timeout_ms = 5000};
+    stub = hf_stub_start(play, script, false);
+    store = open_at(hf_stub_url(stub), &options);
+}
+
+static void end(void)
+{
+    hf__store_close(store);
+    hf_stub_stop(stub);
+    hf__arena_free(&arena);
+}
+
+static struct hf_op get(void)
+{
+    return (struct hf_op){
+        .kind = HF_GET_ITEM, .table = HF_LIT("locks"), .key = hf_test_item(&arena, "{\"key\":{\"S\":\"k\"}}")};
+}
+
+static struct hf_op put(void)
+{
+    return (struct hf_op){.kind = HF_PUT_ITEM,
+                          .table = HF_LIT("locks"),
+                          .item = hf_test_item(&arena, "{\"key\":{\"S\":\"k\"}}"),
+                          .condition = hf__cond_absent(&arena, "key"),
+                          .old_on_failure = true};
+}
+
+static struct hf_op count_up(void)
+{
+    return (struct hf_op){.kind = HF_UPDATE_ITEM,
+                          .table = HF_LIT("locks"),
+                          .key = hf_test_item(&arena, "{\"key\":{\"S\":\"k\"}}"),
+                          .update = hf_test_update(&arena, "ADD n :v", "{\":v\":{\"N\":\"1\"}}")};
+}
+
+static struct hf_answer run(struct hf_op op)
+{
+    struct hf_call call = {.op = op, .arena = &arena};
+    hf__store_run(store, &call);
+    return call.answer;
+}
+
+/* ---- trying again ---- */
+
+TEST(a_read_is_tried_again_after_a_server_error)
+{
+    struct script script = {.count = 2};
+    script.answers[0] = (struct hf_stub_answer){.status = 500, .body = "{\"__type\":\"x#InternalServerError\"}"};
+    strcpy(script.answers[1].body, "{\"Item\":{\"key\":{\"S\":\"k\"}}}");
+    begin(&script);
+    struct hf_answer answer = run(get());
+    CHECK_INT(answer.code, 0);
+    CHECK(answer.has_item);
+    CHECK_INT(answer.attempts, 2);
+    CHECK(answer.first_sent_boot_us < answer.sent_boot_us);
+    end();
+}
+
+TEST(attempts_end)
+{
+    struct script script = {.count = 1};
+    script.answers[0] = (struct hf_stub_answer){.status = 503, .body = "busy"};
+    begin(&script);
+    struct hf_answer answer = run(get());
+    CHECK_INT(answer.code, HF_ERR_UNREACHABLE);
+    CHECK_INT(answer.attempts, 4);
+    CHECK_INT(hf_stub_requests(stub), 4);
+    struct hf_op once = get();
+    once.attempts = 1;
+    CHECK_INT(run(once).attempts, 1);
+    end();
+}
+
+TEST(throttling_is_reported_as_such)
+{
+    struct script script = {.count = 1};
+    script.answers[0] = (struct hf_stub_answer){
+        .status = 400,
+        .headers = "x-amzn-RequestId: REQ-42\r\n",
+        .body = "{\"__type\":\"a#ProvisionedThroughputExceededException\",\"message\":\"slow down\"}"};
+    begin(&script);
+    struct hf_op op = put();
+    op.attempts = 2;
+    struct hf_answer answer = run(op);
+    CHECK_INT(answer.code, HF_ERR_THROTTLED);
+    CHECK_INT(answer.attempts, 2);
+    CHECK_STR(answer.error.message, "slow down (PutItem, table locks, request id REQ-42)");
+    CHECK_SLICE(answer.request_id, HF_LIT("REQ-42"));
+    end();
+}
+
+TEST(refusals_are_not_tried_again)
+{
+    static const struct {
+        const char *type;
+        int code;
+    } cases[] = {{"ValidationException", HF_ERR_VALIDATION},      {"ConditionalCheckFailedException", HF_ERR_CONDITION},
+                 {"AccessDeniedException", HF_ERR_DENIED},        {"ResourceNotFoundException", HF_ERR_NO_TABLE},
+                 {"UnrecognizedClientException", HF_ERR_DENIED},  {"ResourceInUseException", HF_ERR_TABLE_IN_USE}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct script script = {.count = 1};
+        script.answers[0].status = 400;
+        snprintf(script.answers[0].body, 200, "{\"__type\":\"a#%s\",\"message\":\"no\"}", cases[i].type);
+        begin(&script);
+        hf_test_note("%s", cases[i].type);
+        struct hf_answer answer = run(put());
+        CHECK_INT(answer.code, cases[i].code);
+        CHECK_INT(hf_stub_requests(stub), 1);
+        end();
+    }
+}
+
+TEST(the_bucket_stops_a_storm_of_retries)
+{
+    struct script script = {.count = 1};
+    script.answers[0] = (struct hf_stub_answer){.status = 500, .body = "down"};
+    begin(&script);
+    int calls = 40;
+    for (int i = 0; i < calls; i++) run(get());
+    /* 500 tokens pay for 35 retries, whatever the number of calls. */
+    CHECK_INT(hf_stub_requests(stub), calls + 500 / 14);
+    end();
+}
+
+/* ---- what is not known ---- */
+
+TEST(a_condition_that_fails_after_a_lost_answer_is_an_unknown_outcome)
+{
+    struct script script = {.count = 2};
+    script.answers[0].action = HF_STUB_CUT;
+    script.answers[1] = (struct hf_stub_answer){.status = 400, .body = CONDITION_FAILED};
+    begin(&script);
+    struct hf_answer answer = run(put());
+    CHECK_INT(answer.code, HF_ERR_OUTCOME_UNKNOWN);
+    CHECK_INT(answer.error.code, HF_ERR_OUTCOME_UNKNOWN);
+    CHECK_INT(answer.attempts, 2);
+    CHECK(answer.has_item);
+    CHECK_SLICE(hf__item_get_str(answer.item, "owner")->bytes, HF_LIT("somebody"));
+    end();
+}
+
+TEST(a_condition_that_fails_at_once_is_a_refusal)
+{
+    struct script script = {.count = 1};
+    script.answers[0] = (struct hf_stub_answer){.status = 400, .body = CONDITION_FAILED};
+    begin(&script);
+    struct hf_answer answer = run(put());
+    CHECK_INT(answer.code, HF_ERR_CONDITION);
+    CHECK(answer.has_item);
+    end();
+}
+
+TEST(counting_is_not_done_twice)
+{
+    static const struct hf_stub_answer mishaps[] = {
+        {.action = HF_STUB_CUT},
+        {.status = 500, .body = "{\"__type\":\"a#InternalServerError\"}"},
+        {.status = 200, .headers = "x-amz-crc32: 1\r\n"},
+        {.status = 200, .body = "not json"},
+    };
+    for (size_t i = 0; i < COUNT_OF(mishaps); i++) {
+        struct script script = {.answers = {mishaps[i]}, .count = 2};
+        begin(&script);
+        hf_test_note("mishap %zu", i);
+        struct hf_answer answer = run(count_up());
+        CHECK_INT(answer.code, HF_ERR_OUTCOME_UNKNOWN);
+        CHECK_INT(hf_stub_requests(stub), 1);
+        end();
+    }
+}
+
+TEST(nothing_is_sent_again_behind_our_back)
+{
+    /* The second request goes out on the kept connection, which the server then cuts. */
+    struct script script = {.count = 3};
+    script.answers[1].action = HF_STUB_CUT;
+    begin(&script);
+    CHECK_INT(run(get()).code, 0);
+    struct hf_answer answer = run(count_up());
+    CHECK_INT(answer.code, HF_ERR_OUTCOME_UNKNOWN);
+    CHECK_INT(hf_stub_requests(stub), 2);
+    end();
+}
+
+TEST(a_time_out_of_a_write_is_unknown_and_of_a_read_is_not)
+{
+    struct script script = {.count = 1};
+    script.answers[0].delay_ms = 1500;
+    begin(&script);
+    struct hf_op write = put(), read = get();
+    write.timeout_ms = read.timeout_ms = 100;
+    write.attempts = read.attempts = 1;
+    CHECK_INT(run(write).code, HF_ERR_OUTCOME_UNKNOWN);
+    CHECK_INT(run(read).code, HF_ERR_UNREACHABLE);
+    end();
+}
+
+TEST(a_damaged_answer_is_asked_for_again)
+{
+    struct script script = {.count = 2};
+    static const char good[] = "{\"Item\":{\"key\":{\"S\":\"k\"}}}";
+    script.answers[0] = (struct hf_stub_answer){.headers = "x-amz-crc32: 12345\r\n"};
+    strcpy(script.answers[0].body, good);
+    strcpy(script.answers[1].body, good);
+    snprintf(script.answers[1].headers, 100, "x-amz-crc32: %u\r\n", hf__crc32(good, strlen(good)));
+    begin(&script);
+    struct hf_answer answer = run(get());
+    CHECK_INT(answer.code, 0);
+    CHECK_INT(answer.attempts, 2);
+    end();
+}
+
+TEST(nonsense_is_no_answer)
+{
+    static const char *const nonsense[] = {"not json", "[]", "{\"Item\":{\"a\":{\"N\":\"x\"}}}", "{\"Item\":5}",
+                                           "{\"Item\":{},\"Item\":{}}"};
+    for (size_t i = 0; i < COUNT_OF(nonsense); i++) {
+        struct script script = {.count = 1};
+        strcpy(script.answers[0].body, nonsense[i]);
+        begin(&script);
+        hf_test_note("%s", nonsense[i]);
+        CHECK_INT(run(get()).code, HF_ERR_BAD_ANSWER);
+        struct hf_op write = put();
+        write.attempts = 1;
+        CHECK_INT(run(write).code, HF_ERR_OUTCOME_UNKNOWN);
+        end();
+    }
+}
+
+TEST(a_server_that_is_not_there_is_named)
+{
+    struct hf_store_options options = {.environment = environment};
+    struct script script = {.count = 1};
+    stub = hf_stub_start(play, &script, false);
+    char url[64];
+    snprintf(url, sizeof url, "%s", hf_stub_url(stub));
+    hf_stub_stop(stub);
+    store = open_at(url, &options);
+    struct hf_answer answer = run(put());
+    CHECK_INT(answer.code, HF_ERR_UNREACHABLE);
+    CHECK_INT(answer.attempts, 4);
+    CHECK(strstr(answer.error.message, url) != NULL);
+    hf__store_close(store);
+    hf__arena_free(&arena);
+}
+
+TEST(the_first_unknown_outcome_is_not_forgotten)
+{
+    /* Lost, then the server is refused with a plain validation error: still nobody knows. */
+    struct script script = {.count = 2};
+    script.answers[0].action = HF_STUB_CUT;
+    script.answers[1] = (struct hf_stub_answer){.status = 400, .body = "{\"__type\":\"a#ValidationException\"}"};
+    begin(&script);
+    CHECK_INT(run(put()).code, HF_ERR_OUTCOME_UNKNOWN);
+    end();
+}
+
+/* ---- signatures and clocks ---- */
+
+static bool test_secret(void *user, struct hf_slice id, struct hf_slice *ret)
+{
+    (void)user;
+    *ret = HF_LIT("secret");
+    return hf__slice_is(id, "AKIDTEST");
+}
+
+/* Verifies each request as the DynamoDB endpoint would. */
+static void verify(void *user, const struct hf_stub_request *request, struct hf_stub_answer *answer)
+{
+    struct hf_header headers[32];
+    size_t count = 0;
+    struct hf_error error = {0};
+    char *lines = strdup(request->headers), *save = NULL;
+    for (char *line = strtok_r(lines, "\n", &save); line && count < 32; line = strtok_r(NULL, "\n", &save)) {
+        char *colon = strchr(line, ':');
+        *colon = '\0';
+        headers[count++] = (struct hf_header){hf__slice_str(line), hf__slice_str(colon + 2)};
+    }
+    struct hf_sigv4_request signed_request = {.method = hf__slice_str(request->method),
+                                              .path = hf__slice_str(request->target),
+                                              .headers = headers,
+                                              .header_count = count,
+                                              .body = request->body};
+    int64_t now = hf__clock_wall_us(&hf__clock_system) / 1000000;
+    int code = hf__sigv4_verify(&signed_request, HF_LIT("dynamodb"), now, test_secret, NULL, &error);
+    *(int *)user += code == 0;
+    strcpy(answer->body, "{}");
+    free(lines);
+}
+
+TEST(requests_are_signed_so_that_a_server_can_verify_them)
+{
+    int verified = 0;
+    struct hf_store_options options = {.environment = environment};
+    stub = hf_stub_start(verify, &verified, false);
+    store = open_at(hf_stub_url(stub), &options);
+    CHECK_INT(run(get()).code, 0);
+    CHECK_INT(run(put()).code, 0);
+    end();
+    CHECK_INT(verified, 2);
+}
+
+TEST(a_wrong_clock_is_corrected_by_the_stores_date)
+{
+    struct script script = {.count = 2};
+    script.answers[0] = (struct hf_stub_answer){
+        .status = 400,
+        .headers = "Date: Thu, 01 Jan 2032 00:00:00 GMT\r\n",
+        .body = "{\"__type\":\"a#InvalidSignatureException\",\"message\":\"Signature expired: …\"}"};
+    begin(&script);
+    struct hf_answer answer = run(get());
+    CHECK_INT(answer.code, 0);
+    CHECK_INT(answer.attempts, 2);
+    CHECK(strncmp(script.last_date, "20320101T0000", 13) == 0);
+    CHECK(strcmp(script.first_date, script.last_date) != 0);
+    end();
+}
+
+TEST(a_wrong_signature_with_a_right_clock_is_denied)
+{
+    struct script script = {.count = 1};
+    script.answers[0] =
+        (struct hf_stub_answer){.status = 400, .body = "{\"__type\":\"a#InvalidSignatureException\",\"message\":\"no\"}"};
+    begin(&script);
+    CHECK_INT(run(get()).code, HF_ERR_DENIED);
+    CHECK_INT(hf_stub_requests(stub), 1);
+    end();
+}
+
+TEST(store_time_is_learnt_from_the_date)
+{
+    struct script script = {.count = 1};
+    strcpy(script.answers[0].headers, "Date: Thu, 01 Jan 2032 00:00:10 GMT\r\n");
+    begin(&script);
+    struct hf_answer answer = run(get());
+    int64_t date_us = 1956528010LL * 1000000;
+    CHECK(answer.store.known);
+    CHECK(answer.store.lo_unix_us <= date_us + 1 && answer.store.hi_unix_us >= date_us + 999999);
+    CHECK(answer.store.hi_unix_us - answer.store.lo_unix_us < 3000000);
+    end();
+}
+
+TEST(without_a_date_the_time_is_not_known)
+{
+    struct script script = {.count = 1};
+    begin(&script);
+    CHECK(!run(get()).store.known);
+    end();
+}
+
+/* ---- many, cancelled, proxied, encrypted ---- */
+
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    int done;
+} tally = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
+
+static void count_done(struct hf_call *call)
+{
+    (void)call;
+    pthread_mutex_lock(&tally.mutex);
+    tally.done++;
+    pthread_cond_signal(&tally.changed);
+    pthread_mutex_unlock(&tally.mutex);
+}
+
+static void wait_done(int count)
+{
+    pthread_mutex_lock(&tally.mutex);
+    while (tally.done < count) pthread_cond_wait(&tally.changed, &tally.mutex);
+    pthread_mutex_unlock(&tally.mutex);
+}
+
+TEST(a_call_in_flight_can_be_cancelled)
+{
+    struct script script = {.count = 1};
+    struct hf_arena arenas[2] = {0};
+    script.answers[0].delay_ms = 2000;
+    begin(&script);
+    tally.done = 0;
+    struct hf_call read = {.op = get(), .arena = &arenas[0], .done = count_done};
+    struct hf_call write = {.op = put(), .arena = &arenas[1], .done = count_done};
+    hf__store_submit(store, &read);
+    hf__store_submit(store, &write);
+    while (hf_stub_requests(stub) < 1) usleep(1000); /* at least one has arrived */
+    int64_t before = hf__clock_boot_us(&hf__clock_system);
+    hf__store_cancel(store, read.id);
+    hf__store_cancel(store, write.id);
+    wait_done(2);
+    CHECK(hf__clock_boot_us(&hf__clock_system) - before < 1500000);
+    CHECK_INT(read.answer.code, HF_ERR_CANCELLED);
+    CHECK(write.answer.code == HF_ERR_OUTCOME_UNKNOWN || write.answer.code == HF_ERR_CANCELLED);
+    hf__arena_free(&arenas[0]);
+    hf__arena_free(&arenas[1]);
+    end();
+}
+
+TEST(connections_are_kept_and_shared)
+{
+    enum { CALLS = 300 };
+    static struct hf_call calls[CALLS];
+    static struct hf_arena arenas[CALLS];
+    struct script script = {.count = 1};
+    begin(&script);
+    tally.done = 0;
+    for (int i = 0; i < CALLS; i++) {
+        calls[i] = (struct hf_call){.op = get(), .arena = &arenas[i], .done = count_done};
+        hf__store_submit(store, &calls[i]);
+    }
+    wait_done(CALLS);
+    for (int i = 0; i < CALLS; i++) {
+        CHECK_INT(calls[i].answer.code, 0);
+        hf__arena_free(&arenas[i]);
+    }
+    for (int i = 0; i < 20; i++) run(get());
+    CHECK_INT(hf_stub_requests(stub), CALLS + 20);
+    end();
+}
+
+static void remember_target(void *user, const struct hf_stub_request *request, struct hf_stub_answer *answer)
+{
+    snprintf(user, 200, "%s", request->target);
+    strcpy(answer->body, "{}");
+}
+
+TEST(proxies_of_the_environment_are_used)
+{
+    char target[200] = "";
+    struct hf_store_options options = {.environment = environment};
+    stub = hf_stub_start(remember_target, target, false);
+    setenv("http_proxy", hf_stub_url(stub), 1);
+    store = open_at("http://dynamodb.invalid", &options);
+    CHECK_INT(run(get()).code, 0);
+    unsetenv("http_proxy");
+    CHECK_STR(target, "http://dynamodb.invalid/");
+    end();
+}
+
+TEST(a_server_with_a_certificate_of_its_own_is_not_trusted)
+{
+    struct script script = {.count = 1};
+    struct hf_store_options options = {.environment = environment};
+    stub = hf_stub_start(play, &script, true);
+    store = open_at(hf_stub_url(stub), &options);
+    struct hf_op op = put();
+    op.attempts = 1;
+    struct hf_answer answer = run(op);
+    CHECK_INT(answer.code, HF_ERR_UNREACHABLE);
+    CHECK_INT(hf_stub_requests(stub), 0);
+    CHECK(strstr(answer.error.message, "certificate") != NULL);
+    end();
+}
+
+TEST(a_certificate_in_aws_ca_bundle_is_trusted)
+{
+    struct script script = {.count = 1};
+    stub = hf_stub_start(play, &script, true);
+    const char *trusting[] = {"AWS_ACCESS_KEY_ID", "A", "AWS_SECRET_ACCESS_KEY",    "s", "AWS_EC2_METADATA_DISABLED",
+                              "true",              "AWS_CA_BUNDLE", hf_stub_certificate(stub), NULL, NULL};
+    struct hf_store_options options = {.environment = trusting};
+    store = open_at(hf_stub_url(stub), &options);
+    struct hf_answer answer = run(put());
+    if (answer.code != 0) hf_test_fail(__FILE__, __LINE__, "%s", answer.error.message);
+    end();
+}
+
+TEST(store_urls_are_checked)
+{
+    static const char *const bad[] = {
+        "dynamodb://locks?regoin=x",  "dynamodb://locks?region=a&region=b", "dynamodb://locks?endpoint=ftp://x",
+        "dynamodb://a",               "nonsense:",                          "file:",
+        "memory:x",                   "dynamodb://lo%zzcks",                "dynamodb://locks?endpoint=http://",
+        "dynamodb://locks?endpoint=http://user@host",
+    };
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        struct hf_error error = {0};
+        struct hf_store *none = NULL;
+        struct hf_store_options options = {.environment = environment};
+        hf_test_note("%s", bad[i]);
+        CHECK(hf__store_open(bad[i], &options, &none, &error) != 0);
+        CHECK(none == NULL && error.message[0]);
+    }
+}
+
+static void open_and_ask(void)
+{
+    struct hf_store_options options = {.environment = environment, .request_timeout_ms = 2000};
+    char url[256];
+    struct hf_error error;
+    struct hf_arena mine = {0};
+    struct hf_store *opened = NULL;
+    struct hf_attr key = {HF_LIT("key"), hf__s_str("k")};
+    snprintf(url, sizeof url, "dynamodb://locks?region=us-east-1&endpoint=%s", hf_stub_url(stub));
+    int code = hf__store_open(url, &options, &opened, &error);
+    if (code == 0) {
+        struct hf_call call = {.arena = &mine};
+        call.op = (struct hf_op){.kind = HF_GET_ITEM, .table = HF_LIT("locks"), .key = {&key, 1}, .attempts = 1};
+        code = hf__store_run(opened, &call);
+        hf__store_close(opened);
+    }
+    if (!hf_alloc_has_failed()) CHECK_INT(code, 0);
+    hf__arena_free(&mine);
+}
+
+TEST(survives_want_of_memory)
+{
+    struct script script = {.count = 1};
+    stub = hf_stub_start(play, &script, false);
+    CHECK(hf_test_torture(open_and_ask) > 10);
+    hf_stub_stop(stub);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct hf_test tests[] = {
+        RUN(a_read_is_tried_again_after_a_server_error),
+        RUN(attempts_end),
+        RUN(throttling_is_reported_as_such),
+        RUN(refusals_are_not_tried_again),
+        RUN(the_bucket_stops_a_storm_of_retries),
+        RUN(a_condition_that_fails_after_a_lost_answer_is_an_unknown_outcome),
+        RUN(a_condition_that_fails_at_once_is_a_refusal),
+        RUN(counting_is_not_done_twice),
+        RUN(nothing_is_sent_again_behind_our_back),
+        RUN(a_time_out_of_a_write_is_unknown_and_of_a_read_is_not),
+        RUN(a_damaged_answer_is_asked_for_again),
+        RUN(nonsense_is_no_answer),
+        RUN(a_server_that_is_not_there_is_named),
+        RUN(the_first_unknown_outcome_is_not_forgotten),
+        RUN(requests_are_signed_so_that_a_server_can_verify_them),
+        RUN(a_wrong_clock_is_corrected_by_the_stores_date),
+        RUN(a_wrong_signature_with_a_right_clock_is_denied),
+        RUN(store_time_is_learnt_from_the_date),
+        RUN(without_a_date_the_time_is_not_known),
+        RUN(a_call_in_flight_can_be_cancelled),
+        RUN(connections_are_kept_and_shared),
+        RUN(proxies_of_the_environment_are_used),
+        RUN(a_server_with_a_certificate_of_its_own_is_not_trusted),
+        RUN(a_certificate_in_aws_ca_bundle_is_trusted),
+        RUN(store_urls_are_checked),
+        RUN(survives_want_of_memory),
+    };
+    return RUN_TESTS(tests);
+}
