@@ -1,5 +1,6 @@
 #include "store/providers.h"
 
+#include <arpa/inet.h>
 #include <nettle/sha1.h>
 #include <string.h>
 
@@ -76,7 +77,12 @@ static bool may_be_plain(struct hf_slice host)
                                           "fd00:ec2::23"};
     for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++)
         if (hf__slice_is(host, allowed[i])) return true;
-    return hf__slice_starts(host, HF_LIT("127."));
+    char text[INET_ADDRSTRLEN];
+    unsigned char address[4];
+    if (host.len >= sizeof text) return false;
+    memcpy(text, host.ptr, host.len);
+    text[host.len] = '\0';
+    return inet_pton(AF_INET, text, address) == 1 && address[0] == 127;
 }
 
 /* The Authorization header's value; the file wins over the variable and is read anew. */

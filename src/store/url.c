@@ -46,6 +46,7 @@ static int add_parameter(struct hf_arena *arena, struct hf_slice part, const cha
     if (equals) value = hf__slice(equals + 1, part.len - name_len - 1);
     char *name = decode(arena, hf__slice(part.ptr, name_len));
     char *decoded = decode(arena, value);
+    if (arena->failed) return hf__error_no_memory(reterr);
     if (!name || !decoded)
         return hf__error_set(reterr, HF_ERR_INVALID, "store URL: \"%.*s\" is not a parameter",
                              HF_FMT(part));
@@ -69,6 +70,7 @@ int hf__url_parse(struct hf_arena *arena, const char *text, const char *prefix,
     const char *at = text + strlen(prefix), *question = strchr(at, '?');
     struct hf_slice path = hf__slice(at, question ? (size_t)(question - at) : strlen(at));
     url.path = decode(arena, path);
+    if (arena->failed) return hf__error_no_memory(reterr);
     if (!url.path)
         return hf__error_set(reterr, HF_ERR_INVALID, "store URL: \"%.*s\" is not percent-encoded text",
                              HF_FMT(path));

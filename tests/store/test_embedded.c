@@ -1,0 +1,587 @@
+/* What the embedded engine promises beyond the contract: files, processes, crashes, time. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness/model.h"
+#include "store/store.h"
+
+static char path[512];
+static char url[600];
+static struct hf_arena arena;
+
+static void fresh_path(const char *name)
+{
+    snprintf(path, sizeof path, "%s/%s", hf_test_directory(), name);
+    snprintf(url, sizeof url, "file:%s", path);
+}
+
+static struct hf_store *open_good(const struct hf_store_options *options)
+{
+    struct hf_error error;
+    struct hf_store *store = NULL;
+    if (hf__store_open(url, options, &store, &error) != 0) hf_test_fail(__FILE__, __LINE__, "%s", error.message);
+    return store;
+}
+
+static int run(struct hf_store *store, struct hf_op op, struct hf_answer *ret)
+{
+    struct hf_call call = {.op = op, .arena = &arena};
+    hf__store_run(store, &call);
+    if (ret) *ret = call.answer;
+    return call.answer.code;
+}
+
+static struct hf_op op_of(enum hf_op_kind kind)
+{
+    return (struct hf_op){.kind = kind, .table = HF_LIT("locks")};
+}
+
+static void create_table(struct hf_store *store)
+{
+    struct hf_op op = op_of(HF_CREATE_TABLE);
+    op.schema = (struct hf_key_schema){.hash_name = HF_LIT("key"), .hash_type = HF_S};
+    CHECK_INT(run(store, op, NULL), 0);
+}
+
+static struct hf_op put(const char *key, const char *more)
+{
+    char item[600];
+    struct hf_op op = op_of(HF_PUT_ITEM);
+    snprintf(item, sizeof item, "{\"key\":{\"S\":\"%s\"}%s}", key, more);
+    op.item = hf_test_item(&arena, hf__arena_str(&arena, hf__slice_str(item)));
+    return op;
+}
+
+static bool exists(struct hf_store *store, const char *key)
+{
+    struct hf_answer answer;
+    struct hf_op op = op_of(HF_GET_ITEM);
+    char item[100];
+    snprintf(item, sizeof item, "{\"key\":{\"S\":\"%s\"}}", key);
+    op.key = hf_test_item(&arena, hf__arena_str(&arena, hf__slice_str(item)));
+    CHECK_INT(run(store, op, &answer), 0);
+    return answer.has_item;
+}
+
+static void fails_to_open(int code, const char *part)
+{
+    struct hf_error error = {0};
+    struct hf_store *store = NULL;
+    CHECK_INT(hf__store_open(url, NULL, &store, &error), code);
+    if (!strstr(error.message, part)) hf_test_fail(__FILE__, __LINE__, "\"%s\" lacks \"%s\"", error.message, part);
+    if (!strstr(error.message, path)) hf_test_fail(__FILE__, __LINE__, "\"%s\" does not name the file", error.message);
+}
+
+static void write_bytes(const char *bytes, size_t len, off_t at)
+{
+    int fd = open(path, O_RDWR | O_CREAT, 0600);
+    CHECK(fd >= 0 && pwrite(fd, bytes, len, at) == (ssize_t)len);
+    close(fd);
+}
+
+/* ---- files ---- */
+
+TEST(a_file_keeps_what_was_written_and_is_private)
+{
+    struct stat info;
+    fresh_path("keeps.db");
+    struct hf_store *store = open_good(NULL);
+    create_table(store);
+    CHECK_INT(run(store, put("a", ""), NULL), 0);
+    CHECK(stat(path, &info) == 0 && (info.st_mode & 0777) == 0600);
+    hf__store_close(store);
+    store = open_good(NULL);
+    CHECK(exists(store, "a"));
+    CHECK_SLICE(hf__store_table(store), HF_LIT("locks"));
+    hf__store_close(store);
+    hf__arena_free(&arena);
+}
+
+TEST(foreign_files_are_refused_and_left_alone)
+{
+    static const char text[] = "This is not a database, but a letter that must not be lost.\n";
+    char after[sizeof text];
+    sqlite3 *other;
+    struct stat before_info, after_info;
+    fresh_path("letter.txt");
+    write_bytes(text, sizeof text - 1, 0);
+    fails_to_open(HF_ERR_DAMAGED, "is not a holdfast store");
+    int fd = open(path, O_RDONLY);
+    CHECK(read(fd, after, sizeof after) == sizeof text - 1 && memcmp(after, text, sizeof text - 1) == 0);
+    close(fd);
+
+    fresh_path("other.db");
+    sqlite3_open(path, &other);
+    sqlite3_exec(other, "CREATE TABLE precious(x); INSERT INTO precious VALUES (1)", NULL, NULL, NULL);
+    sqlite3_close(other);
+    CHECK(stat(path, &before_info) == 0);
+    fails_to_open(HF_ERR_DAMAGED, "is a database of another program");
+    CHECK(stat(path, &after_info) == 0);
+    CHECK(before_info.st_size == after_info.st_size && before_info.st_mtim.tv_nsec == after_info.st_mtim.tv_nsec);
+    char wal[600];
+    snprintf(wal, sizeof wal, "%s-wal", path);
+    CHECK(access(wal, F_OK) != 0);
+}
+
+TEST(a_newer_layout_is_refused)
+{
+    sqlite3 *db;
+    fresh_path("newer.db");
+    hf__store_close(open_good(NULL));
+    sqlite3_open(path, &db);
+    sqlite3_exec(db, "PRAGMA user_version = 99", NULL, NULL, NULL);
+    sqlite3_close(db);
+    fails_to_open(HF_ERR_DAMAGED, "newer holdfast");
+}
+
+TEST(a_damaged_file_is_an_error_that_names_it)
+{
+    char garbage[4096];
+    struct hf_answer answer;
+    memset(garbage, 0xa5, sizeof garbage);
+    fresh_path("damaged.db");
+    struct hf_store *store = open_good(NULL);
+    create_table(store);
+    for (int i = 0; i < 300; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "key-%d", i);
+        CHECK_INT(run(store, put(key, ",\"pad\":{\"S\":\"0123456789012345678901234567890123456789\"}"), NULL), 0);
+    }
+    hf__store_close(store);
+    for (int page = 1; page < 12; page++) write_bytes(garbage, sizeof garbage, page * 4096);
+    struct hf_error error = {0};
+    int code = hf__store_open(url, NULL, &store, &error);
+    if (code == 0) {
+        code = run(store, op_of(HF_SCAN), &answer);
+        error = answer.error;
+        hf__store_close(store);
+    }
+    CHECK_INT(code, HF_ERR_DAMAGED);
+    CHECK(strstr(error.message, path) != NULL);
+    hf__arena_free(&arena);
+}
+
+TEST(a_malformed_item_in_the_file_is_an_error_not_a_crash)
+{
+    static const char *const bad[] = {"nonsense", "{\"key\":{\"N\":\"x\"}}", "{\"key\":", "[]", ""};
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        sqlite3 *db;
+        struct hf_answer answer;
+        char sql[256];
+        fresh_path("malformed.db");
+        unlink(path);
+        struct hf_store *store = open_good(NULL);
+        create_table(store);
+        CHECK_INT(run(store, put("a", ""), NULL), 0);
+        hf__store_close(store);
+        sqlite3_open(path, &db);
+        snprintf(sql, sizeof sql, "UPDATE items SET item = '%s'", bad[i]);
+        CHECK(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK);
+        sqlite3_close(db);
+        store = open_good(NULL);
+        struct hf_op guarded = put("a", "");
+        guarded.condition = hf__cond_absent(&arena, "key");
+        CHECK_INT(run(store, op_of(HF_SCAN), &answer), HF_ERR_DAMAGED);
+        CHECK_INT(run(store, guarded, &answer), HF_ERR_DAMAGED); /* not free, and not overwritten */
+        hf__store_close(store);
+    }
+    hf__arena_free(&arena);
+}
+
+TEST(a_missing_directory_says_what_to_do)
+{
+    fresh_path("no/such/directory.db");
+    fails_to_open(HF_ERR_IO, "create its directory first");
+    snprintf(path, sizeof path, "%s", hf_test_directory());
+    snprintf(url, sizeof url, "file:%s", path);
+    fails_to_open(HF_ERR_INVALID, "is not a regular file");
+}
+
+/* Runs a part of a test in a process of its own; its exit status says whether it held. */
+static void in_child(void (*part)(void))
+{
+    pid_t child = fork();
+    if (child == 0) {
+        part();
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) hf_test_skip("not permitted here");
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+#define CHILD_CHECK(condition)                                                                     \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                         \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static void as_nobody(void)
+{
+    struct hf_error error = {0};
+    struct hf_store *store = NULL;
+    if (geteuid() == 0) CHILD_CHECK(setgid(65534) == 0 && setuid(65534) == 0);
+    int code = hf__store_open(url, NULL, &store, &error);
+    fprintf(stderr, "as nobody: %s\n", error.message);
+    CHILD_CHECK(code == HF_ERR_READ_ONLY);
+    CHILD_CHECK(strstr(error.message, path) && strstr(error.message, "writable"));
+}
+
+TEST(a_read_only_directory_or_file_is_an_error_that_names_it)
+{
+    char directory[400];
+    CHECK(chmod(hf_test_directory(), 0755) == 0);
+    snprintf(directory, sizeof directory, "%s/readonly", hf_test_directory());
+    CHECK(mkdir(directory, 0755) == 0);
+    fresh_path("readonly/new.db");
+    CHECK(chmod(directory, 0555) == 0);
+    in_child(as_nobody);
+    CHECK(chmod(directory, 0755) == 0);
+    fresh_path("readonly/old.db");
+    hf__store_close(open_good(NULL));
+    CHECK(chmod(path, 0444) == 0 && chmod(directory, 0555) == 0);
+    in_child(as_nobody);
+    CHECK(chmod(directory, 0755) == 0);
+}
+
+static void fill_a_small_disk(void)
+{
+    struct hf_error error = {0};
+    struct hf_store *store = NULL;
+    struct hf_answer answer = {0};
+    char directory[400], key[64];
+    snprintf(directory, sizeof directory, "%s/small", hf_test_directory());
+    mkdir(directory, 0755);
+    if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) _exit(77);
+    if (mount("none", directory, "tmpfs", 0, "size=512k") != 0) _exit(77);
+    fresh_path("small/full.db");
+    CHILD_CHECK(hf__store_open(url, NULL, &store, &error) == 0);
+    create_table(store);
+    static char large[20000];
+    memset(large, 'x', sizeof large);
+    int written = 0;
+    for (int i = 0; i < 200; i++) {
+        snprintf(key, sizeof key, "k%d", i);
+        struct hf_op op = put(key, "");
+        struct hf_value value = hf__s(hf__slice(large, sizeof large));
+        op.item = hf__item_with(&arena, op.item, HF_LIT("large"), &value);
+        if (run(store, op, &answer) != 0) break;
+        written++;
+    }
+    fprintf(stderr, "after %d writes: %s\n", written, answer.error.message);
+    CHILD_CHECK(written > 2 && answer.code == HF_ERR_FULL);
+    CHILD_CHECK(strstr(answer.error.message, path) && strstr(answer.error.message, "free space"));
+    for (int i = 0; i < written; i++) { /* what was answered is still there */
+        snprintf(key, sizeof key, "k%d", i);
+        CHILD_CHECK(exists(store, key));
+    }
+    hf__store_close(store);
+}
+
+TEST(a_full_disk_is_an_error_that_names_the_file_and_loses_nothing)
+{
+    in_child(fill_a_small_disk);
+}
+
+/* ---- processes ---- */
+
+static void increment_many(void)
+{
+    struct hf_store *store = open_good(NULL);
+    for (int done = 0, tries = 0; done < 50 && tries < 20000; tries++) {
+        struct hf_answer answer;
+        struct hf_op get = op_of(HF_GET_ITEM), update = op_of(HF_UPDATE_ITEM);
+        int64_t n = 0;
+        get.key = update.key = hf_test_item(&arena, "{\"key\":{\"S\":\"n\"}}");
+        CHILD_CHECK(run(store, get, &answer) == 0);
+        bool found = answer.has_item;
+        if (found) hf__number_to_int64(hf__item_get_str(answer.item, "n")->number, &n);
+        struct hf_update set = {0};
+        hf__update_set(&arena, &set, "n", hf__n(&arena, n + 1));
+        update.update = &set;
+        update.condition = found ? hf__cond_compare(&arena, "n", HF_EQ, hf__n(&arena, n))
+                                 : hf__cond_absent(&arena, "n");
+        int code = run(store, update, &answer);
+        CHILD_CHECK(code == 0 || code == HF_ERR_CONDITION);
+        done += code == 0;
+        hf__arena_reset(&arena);
+    }
+    hf__store_close(store);
+    hf__arena_free(&arena);
+}
+
+TEST(several_processes_on_one_file_lose_nothing)
+{
+    enum { PROCESSES = 4 };
+    pid_t children[PROCESSES];
+    struct hf_answer answer;
+    int64_t n = 0;
+    fresh_path("shared.db");
+    struct hf_store *store = open_good(NULL);
+    create_table(store);
+    hf__store_close(store);
+    for (int i = 0; i < PROCESSES; i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            increment_many();
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < PROCESSES; i++) {
+        int status;
+        CHECK(waitpid(children[i], &status, 0) == children[i] && status == 0);
+    }
+    store = open_good(NULL);
+    struct hf_op get = op_of(HF_GET_ITEM);
+    get.key = hf_test_item(&arena, "{\"key\":{\"S\":\"n\"}}");
+    CHECK_INT(run(store, get, &answer), 0);
+    CHECK(hf__number_to_int64(hf__item_get_str(answer.item, "n")->number, &n));
+    CHECK_INT(n, PROCESSES * 50);
+    hf__store_close(store);
+    hf__arena_free(&arena);
+}
+
+TEST(many_processes_may_create_one_file_at_once)
+{
+    enum { PROCESSES = 8 };
+    pid_t children[PROCESSES];
+    fresh_path("race.db");
+    for (int i = 0; i < PROCESSES; i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            struct hf_store *store = open_good(NULL);
+            CHILD_CHECK(run(store, op_of(HF_LIST_TABLES), NULL) == 0);
+            hf__store_close(store);
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < PROCESSES; i++) {
+        int status;
+        CHECK(waitpid(children[i], &status, 0) == children[i] && status == 0);
+    }
+}
+
+TEST(a_file_locked_for_too_long_is_busy)
+{
+    sqlite3 *other;
+    struct hf_answer answer;
+    struct hf_store_options options = {.busy_timeout_ms = 50};
+    fresh_path("busy.db");
+    struct hf_store *store = open_good(&options);
+    create_table(store);
+    sqlite3_open(path, &other);
+    CHECK(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK);
+    CHECK_INT(run(store, put("a", ""), &answer), HF_ERR_BUSY);
+    CHECK(strstr(answer.error.message, path) != NULL);
+    CHECK(!exists(store, "a")); /* readers are not held up */
+    sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL);
+    CHECK_INT(run(store, put("a", ""), NULL), 0);
+    sqlite3_close(other);
+    hf__store_close(store);
+    hf__arena_free(&arena);
+}
+
+/* ---- crashes ---- */
+
+/* Writes keys one after the other and reports each that was answered. */
+static void write_until_killed(int report, int round)
+{
+    struct hf_store *store = open_good(NULL);
+    for (int32_t i = 0; i < 100000; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "%d-%d", round, i);
+        if (run(store, put(key, ",\"pad\":{\"S\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"}"), NULL) != 0) _exit(1);
+        if (write(report, &i, sizeof i) != sizeof i) _exit(2);
+        hf__arena_reset(&arena);
+    }
+    _exit(0);
+}
+
+TEST(killed_200_times_every_answered_write_is_there)
+{
+    enum { ROUNDS = 200 };
+    struct hf_rng rng = {2026};
+    int answered = 0;
+    fresh_path("crash.db");
+    struct hf_store *store = open_good(NULL);
+    create_table(store);
+    hf__store_close(store);
+    for (int round = 0; round < ROUNDS; round++) {
+        int report[2], status;
+        int32_t last = -1, seen;
+        CHECK(pipe(report) == 0);
+        pid_t child = fork();
+        if (child == 0) write_until_killed(report[1], round);
+        close(report[1]);
+        usleep(2000 + hf_rng_below(&rng, 15000));
+        kill(child, SIGKILL);
+        CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+        while (read(report[0], &seen, sizeof seen) == sizeof seen) last = seen;
+        close(report[0]);
+        store = open_good(NULL); /* it opens every time */
+        for (int32_t i = 0; i <= last; i++) {
+            char key[32];
+            snprintf(key, sizeof key, "%d-%d", round, i);
+            hf_test_note("round %d, write %d of %d", round, i, last);
+            CHECK(exists(store, key));
+        }
+        hf__store_close(store);
+        hf__arena_reset(&arena);
+        answered += last + 1;
+    }
+    printf("         %d writes were answered before 200 kills\n", answered);
+    CHECK(answered > ROUNDS);
+    hf__arena_free(&arena);
+}
+
+/* ---- time ---- */
+
+TEST(expired_items_are_swept_by_the_stores_time)
+{
+    struct hf_virtual_clock clock;
+    hf_virtual_clock_init(&clock);
+    struct hf_store_options options = {.clock = &clock.clock, .sweep_period_ms = 5};
+    char expiring[64], ancient[64];
+    int64_t now_s = clock.wall_us / 1000000;
+    fresh_path("ttl.db");
+    struct hf_store *store = open_good(&options);
+    create_table(store);
+    snprintf(expiring, sizeof expiring, ",\"ttl\":{\"N\":\"%lld\"}", (long long)now_s + 100);
+    snprintf(ancient, sizeof ancient, ",\"ttl\":{\"N\":\"%lld\"}", (long long)now_s - 6 * 365 * 86400);
+    CHECK_INT(run(store, put("before", expiring), NULL), 0);
+    struct hf_op ttl = op_of(HF_UPDATE_TTL);
+    ttl.ttl_enabled = true;
+    ttl.ttl_attribute = HF_LIT("ttl");
+    CHECK_INT(run(store, ttl, NULL), 0);
+    CHECK_INT(run(store, put("after", expiring), NULL), 0);
+    CHECK_INT(run(store, put("text", ",\"ttl\":{\"S\":\"1\"}"), NULL), 0);
+    CHECK_INT(run(store, put("ancient", ancient), NULL), 0); /* over five years old: never, as in DynamoDB */
+    CHECK_INT(run(store, put("forever", ""), NULL), 0);
+    hf_virtual_clock_advance(&clock, 99LL * 1000000);
+    usleep(30000);
+    CHECK(exists(store, "before") && exists(store, "after"));
+    hf_virtual_clock_advance(&clock, 2LL * 1000000);
+    for (int i = 0; i < 1000 && (exists(store, "before") || exists(store, "after")); i++) usleep(5000);
+    CHECK(!exists(store, "before") && !exists(store, "after"));
+    CHECK(exists(store, "text") && exists(store, "ancient") && exists(store, "forever"));
+    hf__store_close(store);
+    hf__arena_free(&arena);
+}
+
+TEST(the_stores_time_does_not_follow_a_wall_clock_that_jumps)
+{
+    struct hf_virtual_clock clock;
+    struct hf_answer before, after, reopened;
+    hf_virtual_clock_init(&clock);
+    struct hf_store_options options = {.clock = &clock.clock};
+    fresh_path("clock.db");
+    struct hf_store *store = open_good(&options);
+    create_table(store);
+    CHECK_INT(run(store, put("a", ""), &before), 0);
+    clock.wall_us += 3600LL * 1000000; /* somebody sets the clock */
+    hf_virtual_clock_advance(&clock, 1000000);
+    CHECK_INT(run(store, put("a", ""), &after), 0);
+    CHECK_INT(after.store.lo_unix_us - before.store.lo_unix_us, 1000000);
+    CHECK_INT(after.store.lo_unix_us, after.store.hi_unix_us);
+    hf__store_close(store);
+    store = open_good(&options); /* another process of this boot agrees */
+    CHECK_INT(run(store, put("a", ""), &reopened), 0);
+    CHECK_INT(reopened.store.lo_unix_us, after.store.lo_unix_us);
+    hf__store_close(store);
+    hf__arena_free(&arena);
+}
+
+TEST(the_stores_time_does_not_go_back_after_a_reboot)
+{
+    struct hf_virtual_clock clock;
+    struct hf_answer before, after;
+    sqlite3 *db;
+    hf_virtual_clock_init(&clock);
+    struct hf_store_options options = {.clock = &clock.clock};
+    fresh_path("reboot.db");
+    struct hf_store *store = open_good(&options);
+    create_table(store);
+    CHECK_INT(run(store, put("a", ""), &before), 0);
+    hf__store_close(store);
+    sqlite3_open(path, &db);
+    sqlite3_exec(db, "UPDATE meta SET value = 'another boot' WHERE name = 'clock_boot'", NULL, NULL, NULL);
+    sqlite3_close(db);
+    clock.boot_us = 5000000;
+    clock.wall_us -= 86400LL * 1000000; /* the battery is empty */
+    store = open_good(&options);
+    CHECK_INT(run(store, put("a", ""), &after), 0);
+    CHECK(after.store.lo_unix_us >= before.store.lo_unix_us);
+    hf__store_close(store);
+    hf__arena_free(&arena);
+}
+
+/* ---- want of memory ---- */
+
+static void open_write_and_read(void)
+{
+    struct hf_error error = {0};
+    struct hf_store *store = NULL;
+    struct hf_arena mine = {0};
+    struct hf_attr attrs[] = {{HF_LIT("key"), hf__s_str("a")}, {HF_LIT("b"), hf__s_str("x\ny")}};
+    int code = hf__store_open("memory:", NULL, &store, &error);
+    if (code == 0) {
+        struct hf_call call = {.arena = &mine};
+        call.op = op_of(HF_CREATE_TABLE);
+        call.op.schema = (struct hf_key_schema){.hash_name = HF_LIT("key"), .hash_type = HF_S};
+        code = hf__store_run(store, &call);
+        if (code == 0) {
+            call.op = op_of(HF_PUT_ITEM);
+            call.op.item = (struct hf_item){attrs, 2};
+            call.op.condition = hf__cond_absent(&mine, "key");
+            code = hf__store_run(store, &call);
+        }
+        if (code == 0) {
+            call.op = op_of(HF_SCAN);
+            code = hf__store_run(store, &call);
+            if (code == 0) CHECK_INT(call.answer.count, 1);
+        }
+        hf__store_close(store);
+    }
+    CHECK_INT(code, hf_alloc_has_failed() ? HF_ERR_NO_MEMORY : 0);
+    hf__arena_free(&mine);
+}
+
+TEST(survives_want_of_memory)
+{
+    CHECK(hf_test_torture(open_write_and_read) > 5);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct hf_test tests[] = {
+        RUN(a_file_keeps_what_was_written_and_is_private),
+        RUN(foreign_files_are_refused_and_left_alone),
+        RUN(a_newer_layout_is_refused),
+        RUN(a_damaged_file_is_an_error_that_names_it),
+        RUN(a_malformed_item_in_the_file_is_an_error_not_a_crash),
+        RUN(a_missing_directory_says_what_to_do),
+        RUN(a_read_only_directory_or_file_is_an_error_that_names_it),
+        RUN(a_full_disk_is_an_error_that_names_the_file_and_loses_nothing),
+        RUN(several_processes_on_one_file_lose_nothing),
+        RUN(many_processes_may_create_one_file_at_once),
+        RUN(a_file_locked_for_too_long_is_busy),
+        RUN(killed_200_times_every_answered_write_is_there),
+        RUN(expired_items_are_swept_by_the_stores_time),
+        RUN(the_stores_time_does_not_follow_a_wall_clock_that_jumps),
+        RUN(the_stores_time_does_not_go_back_after_a_reboot),
+        RUN(survives_want_of_memory),
+    };
+    return RUN_TESTS(tests);
+}
