@@ -45,10 +45,9 @@ static const struct {
     int code;
     const char *name;
     const char *meaning;
-} errors[] = {
-    {0, "ok", "success"},
+} errors[] = {{0, "ok", "success"},
 #define ROW(code, number, name, meaning) {number, name, meaning},
-    HF_ERRORS(ROW)
+              HF_ERRORS(ROW)
 #undef ROW
 };
 

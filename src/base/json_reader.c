@@ -49,7 +49,8 @@ void hf__json_reader_init(struct hf_json_reader *r, struct hf_slice document, si
     r->keys = r->key_room;
     r->key_count = 0;
     r->key_capacity = sizeof r->key_room / sizeof r->key_room[0];
-    if (document.len > limit) fail_at(r, r->start + limit, HF_ERR_LIMIT, "the document is too long");
+    if (document.len > limit)
+        fail_at(r, r->start + limit, HF_ERR_LIMIT, "the document is too long");
 }
 
 static void skip_space(struct hf_json_reader *r)
@@ -90,8 +91,7 @@ static bool take(struct hf_json_reader *r, char c, const char *complaint)
 
 static bool open_frame(struct hf_json_reader *r, bool is_object)
 {
-    if (r->depth == HF_JSON_MAX_DEPTH)
-        return fail_at(r, r->at, HF_ERR_LIMIT, "nested too deeply");
+    if (r->depth == HF_JSON_MAX_DEPTH) return fail_at(r, r->at, HF_ERR_LIMIT, "nested too deeply");
     r->frames[r->depth++] =
         (struct hf_json_frame){.is_object = is_object, .first_key = (uint32_t)r->key_count};
     return true;
@@ -271,10 +271,12 @@ static bool scan_plain(struct hf_json_reader *r)
 /* The rest of a string that has escapes, decoded into the arena. `from` is its first byte. */
 static bool take_escaped(struct hf_json_reader *r, const char *from, struct hf_slice *ret)
 {
-    /* No escape decodes to more bytes than it takes, so the text up to the closing quote is enough. */
+    /* No escape decodes to more bytes than it takes, so the text up to the closing quote is enough.
+     */
     const char *close = r->at;
     while (close < r->end && *close != '"') close += *close == '\\' && r->end - close > 1 ? 2 : 1;
-    if (close == r->end) return fail_at(r, r->end, HF_ERR_SYNTAX, "the document ends inside a string");
+    if (close == r->end)
+        return fail_at(r, r->end, HF_ERR_SYNTAX, "the document ends inside a string");
     char *text = hf__arena_alloc(r->arena, (size_t)(close - from) + 1);
     if (!text) return fail_at(r, r->at, HF_ERR_NO_MEMORY, "out of memory");
     char *out = text;

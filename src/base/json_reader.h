@@ -60,7 +60,8 @@ struct hf_json_reader {
     struct hf_error error; /* valid once failed */
 };
 
-/* The document must outlive the reader and what it delivers; more than `limit` bytes is an error. */
+/* The document must outlive the reader and what it delivers; more than `limit` bytes is an error.
+ */
 void hf__json_reader_init(struct hf_json_reader *r, struct hf_slice document, size_t limit,
                           struct hf_arena *arena);
 

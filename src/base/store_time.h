@@ -36,7 +36,8 @@ struct hf_store_time {
 /* Parts per thousand by which a clock's rate may be off. */
 enum { HF_CLOCK_MARGIN_PER_MILLE = 10 };
 
-/* The store's clock stood in [lo, hi] at some moment in [sent, received]. False: started anew (T3). */
+/* The store's clock stood in [lo, hi] at some moment in [sent, received]. False: started anew (T3).
+ */
 bool hf__store_time_report(struct hf_store_time *time, int64_t lo_unix_us, int64_t hi_unix_us,
                            int64_t sent_boot_us, int64_t received_boot_us);
 

@@ -225,7 +225,8 @@ static bool simple_holds(const struct hf_condition *c, struct hf_item item)
     case HF_NOT_EXISTS: return !a.there;
     case HF_HAS_TYPE: return both && has_type(&a.value, &b.value);
     case HF_BEGINS_WITH:
-        return both && a.value.type == b.value.type && (b.value.type == HF_S || b.value.type == HF_B) &&
+        return both && a.value.type == b.value.type &&
+               (b.value.type == HF_S || b.value.type == HF_B) &&
                hf__slice_starts(a.value.bytes, b.value.bytes);
     case HF_CONTAINS: return both && contains(&a.value, &b.value);
     case HF_AND:
@@ -267,13 +268,14 @@ static int check_distinct(const struct hf_condition *c, const char *where, struc
     if (!first->is_path || first->is_size) return 0;
     for (size_t i = 1; i < c->count; i++) {
         const struct hf_operand *other = &c->operands[i];
-        if (!other->is_path || other->is_size || !hf__path_equal(first->path, other->path)) continue;
+        if (!other->is_path || other->is_size || !hf__path_equal(first->path, other->path))
+            continue;
         char path[HF_PATH_TEXT_SIZE];
-        return hf__error_set(reterr, HF_ERR_VALIDATION,
-                             "Invalid %s: The first operand must be distinct from the remaining "
-                             "operands for this operator or function; operator: %s, first operand: %s",
-                             where, hf__condition_syntax[c->op].text,
-                             hf__path_show(first->path, path));
+        return hf__error_set(
+            reterr, HF_ERR_VALIDATION,
+            "Invalid %s: The first operand must be distinct from the remaining "
+            "operands for this operator or function; operator: %s, first operand: %s",
+            where, hf__condition_syntax[c->op].text, hf__path_show(first->path, path));
     }
     return 0;
 }
@@ -295,24 +297,27 @@ static int check_between(const struct hf_condition *c, const char *where, struct
     bool same = low->type == high->type;
     if (same && hf__value_order(low, high) <= 0) return 0;
     char lower[128], upper[128];
-    return hf__error_set(reterr, HF_ERR_VALIDATION,
-                         "Invalid %s: The BETWEEN operator requires %s; lower bound operand: %s, upper "
-                         "bound operand: %s",
-                         where,
-                         same ? "upper bound to be greater than or equal to lower bound"
-                              : "same data type for lower and upper bounds",
-                         show_value(low, lower, sizeof lower), show_value(high, upper, sizeof upper));
+    return hf__error_set(
+        reterr, HF_ERR_VALIDATION,
+        "Invalid %s: The BETWEEN operator requires %s; lower bound operand: %s, upper "
+        "bound operand: %s",
+        where,
+        same ? "upper bound to be greater than or equal to lower bound"
+             : "same data type for lower and upper bounds",
+        show_value(low, lower, sizeof lower), show_value(high, upper, sizeof upper));
 }
 
 static int check_type_name(const struct hf_condition *c, const char *where, struct hf_error *reterr)
 {
     const struct hf_operand *name = &c->operands[1];
     if (!is_literal(name))
-        return hf__error_set(reterr, HF_ERR_VALIDATION,
-                             "Invalid %s: Incorrect operand type for operator or function; operator or "
-                             "function: attribute_type, operand type: a document path",
-                             where);
-    if (name->value.type != HF_S) return refuse_type(where, "attribute_type", name->value.type, reterr);
+        return hf__error_set(
+            reterr, HF_ERR_VALIDATION,
+            "Invalid %s: Incorrect operand type for operator or function; operator or "
+            "function: attribute_type, operand type: a document path",
+            where);
+    if (name->value.type != HF_S)
+        return refuse_type(where, "attribute_type", name->value.type, reterr);
     enum hf_type type;
     if (hf__type_from_name(name->value.bytes, &type)) return 0;
     return hf__error_set(reterr, HF_ERR_VALIDATION,
@@ -341,10 +346,11 @@ static int check_operand(const struct hf_condition *c, const struct hf_operand *
     const char *text = hf__condition_syntax[c->op].text;
     bool needs_path = c->op == HF_EXISTS || c->op == HF_NOT_EXISTS;
     if (needs_path && (!operand->is_path || operand->is_size))
-        return hf__error_set(reterr, HF_ERR_VALIDATION,
-                             "Invalid %s: Operator or function requires a document path; operator or "
-                             "function: %s",
-                             where, text);
+        return hf__error_set(
+            reterr, HF_ERR_VALIDATION,
+            "Invalid %s: Operator or function requires a document path; operator or "
+            "function: %s",
+            where, text);
     struct hf_number size;
     if (!operand->is_path) {
         int code = hf__value_check(&operand->value, reterr);
@@ -361,10 +367,11 @@ static int check_simple(const struct hf_condition *c, const char *where, struct 
 {
     const struct hf_condition_syntax *syntax = &hf__condition_syntax[c->op];
     if (c->op == HF_IN && c->count > HF_IN_MAX + 1)
-        return hf__error_set(reterr, HF_ERR_VALIDATION,
-                             "Invalid %s: The IN operator is provided with too many operands; number "
-                             "of operands: %zu",
-                             where, c->count - 1);
+        return hf__error_set(
+            reterr, HF_ERR_VALIDATION,
+            "Invalid %s: The IN operator is provided with too many operands; number "
+            "of operands: %zu",
+            where, c->count - 1);
     if (c->count < (size_t)syntax->least || c->count > (size_t)syntax->most)
         return hf__error_set(reterr, HF_ERR_VALIDATION,
                              "Invalid %s: Incorrect number of operands for operator or function; "
@@ -383,8 +390,8 @@ static int check_at(const struct hf_condition *c, const char *where, int depth,
                     struct hf_error *reterr)
 {
     if (depth > HF_CONDITION_MAX_DEPTH)
-        return hf__error_set(reterr, HF_ERR_VALIDATION, "Invalid %s: The expression is nested too deeply",
-                             where);
+        return hf__error_set(reterr, HF_ERR_VALIDATION,
+                             "Invalid %s: The expression is nested too deeply", where);
     if (c->op > HF_NOT) return check_simple(c, where, reterr);
     int code = check_at(c->left, where, depth + 1, reterr);
     if (code == 0 && c->op != HF_NOT) code = check_at(c->right, where, depth + 1, reterr);
@@ -414,7 +421,8 @@ bool hf__condition_equal(const struct hf_condition *a, const struct hf_condition
 }
 
 const struct hf_slice *hf__condition_find_name(const struct hf_condition *c,
-                                               bool (*is_it)(const void *user, struct hf_slice name),
+                                               bool (*is_it)(const void *user,
+                                                             struct hf_slice name),
                                                const void *user)
 {
     if (!c) return NULL;

@@ -90,7 +90,8 @@ bool hf__condition_equal(const struct hf_condition *a, const struct hf_condition
 
 /* The first top-level attribute named in the condition that `is_it` says yes to, or NULL. */
 const struct hf_slice *hf__condition_find_name(const struct hf_condition *condition,
-                                               bool (*is_it)(const void *user, struct hf_slice name),
+                                               bool (*is_it)(const void *user,
+                                                             struct hf_slice name),
                                                const void *user);
 
 #endif

@@ -13,20 +13,23 @@ int hf__schema_check(const struct hf_key_schema *schema, struct hf_error *reterr
     int count = hf__schema_has_range(schema) ? 2 : 1;
     for (int i = 0; i < count; i++) {
         if (names[i].len < 1 || names[i].len > 255)
-            return hf__error_set(reterr, HF_ERR_VALIDATION,
-                                 "1 validation error detected: a key attribute's name must have 1 to "
-                                 "255 bytes");
+            return hf__error_set(
+                reterr, HF_ERR_VALIDATION,
+                "1 validation error detected: a key attribute's name must have 1 to "
+                "255 bytes");
         if (!hf__type_is_ordered(types[i]))
-            return hf__error_set(reterr, HF_ERR_VALIDATION,
-                                 "1 validation error detected: Value '%s' at 'attributeDefinitions' "
-                                 "failed to satisfy constraint: Member must satisfy enum value set: "
-                                 "[B, N, S]",
-                                 hf__type_name(types[i]));
+            return hf__error_set(
+                reterr, HF_ERR_VALIDATION,
+                "1 validation error detected: Value '%s' at 'attributeDefinitions' "
+                "failed to satisfy constraint: Member must satisfy enum value set: "
+                "[B, N, S]",
+                hf__type_name(types[i]));
     }
     if (count == 2 && hf__slice_eq(names[0], names[1]))
-        return hf__error_set(reterr, HF_ERR_VALIDATION,
-                             "Both the Hash Key and the Range Key element in the KeySchema have the "
-                             "same name");
+        return hf__error_set(
+            reterr, HF_ERR_VALIDATION,
+            "Both the Hash Key and the Range Key element in the KeySchema have the "
+            "same name");
     return 0;
 }
 
@@ -40,7 +43,8 @@ struct part {
 static size_t parts_of(const struct hf_key_schema *schema, struct part ret[2])
 {
     ret[0] = (struct part){schema->hash_name, schema->hash_type, HF_HASH_KEY_MAX_SIZE, "hashkey"};
-    ret[1] = (struct part){schema->range_name, schema->range_type, HF_RANGE_KEY_MAX_SIZE, "rangekey"};
+    ret[1] =
+        (struct part){schema->range_name, schema->range_type, HF_RANGE_KEY_MAX_SIZE, "rangekey"};
     return hf__schema_has_range(schema) ? 2 : 1;
 }
 
@@ -50,15 +54,17 @@ static int check_value(const struct part *part, const struct hf_value *value,
     int code = hf__value_check(value, reterr);
     if (code != 0 || part->type == HF_N) return code;
     if (value->bytes.len == 0)
-        return hf__error_set(reterr, HF_ERR_VALIDATION,
-                             "One or more parameter values are not valid. The AttributeValue for a key "
-                             "attribute cannot contain an empty %s value. Key: %.*s",
-                             part->type == HF_S ? "string" : "binary", HF_FMT(part->name));
+        return hf__error_set(
+            reterr, HF_ERR_VALIDATION,
+            "One or more parameter values are not valid. The AttributeValue for a key "
+            "attribute cannot contain an empty %s value. Key: %.*s",
+            part->type == HF_S ? "string" : "binary", HF_FMT(part->name));
     if (value->bytes.len > part->limit)
-        return hf__error_set(reterr, HF_ERR_VALIDATION,
-                             "One or more parameter values were invalid: Size of %s has exceeded the "
-                             "maximum size limit of %zu bytes",
-                             part->title, part->limit);
+        return hf__error_set(
+            reterr, HF_ERR_VALIDATION,
+            "One or more parameter values were invalid: Size of %s has exceeded the "
+            "maximum size limit of %zu bytes",
+            part->title, part->limit);
     return 0;
 }
 
@@ -89,10 +95,11 @@ int hf__key_check_item(const struct hf_key_schema *schema, struct hf_item item,
     for (size_t i = 0; i < count && code == 0; i++) {
         const struct hf_value *value = hf__item_get(item, parts[i].name);
         if (!value)
-            return hf__error_set(reterr, HF_ERR_VALIDATION,
-                                 "One or more parameter values were invalid: Missing the key %.*s in "
-                                 "the item",
-                                 HF_FMT(parts[i].name));
+            return hf__error_set(
+                reterr, HF_ERR_VALIDATION,
+                "One or more parameter values were invalid: Missing the key %.*s in "
+                "the item",
+                HF_FMT(parts[i].name));
         if (value->type != parts[i].type)
             return hf__error_set(reterr, HF_ERR_VALIDATION,
                                  "One or more parameter values were invalid: Type mismatch for key "
@@ -110,8 +117,7 @@ struct hf_item hf__key_of(struct hf_arena *arena, const struct hf_key_schema *sc
     struct hf_attr *attrs = hf__arena_zalloc(arena, 2, sizeof *attrs);
     if (!attrs) return (struct hf_item){0};
     size_t count = 0;
-    attrs[count++] =
-        (struct hf_attr){schema->hash_name, *hf__item_get(item, schema->hash_name)};
+    attrs[count++] = (struct hf_attr){schema->hash_name, *hf__item_get(item, schema->hash_name)};
     if (hf__schema_has_range(schema))
         attrs[count++] =
             (struct hf_attr){schema->range_name, *hf__item_get(item, schema->range_name)};

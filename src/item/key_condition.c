@@ -20,9 +20,10 @@ static int check_types(const struct hf_key_test *test, enum hf_type type, struct
     bool fits = test->low.type == type && (test->op != HF_BETWEEN || test->high.type == type);
     bool prefix_of_number = test->op == HF_BEGINS_WITH && type == HF_N;
     if (fits && !prefix_of_number) return 0;
-    return hf__error_set(reterr, HF_ERR_VALIDATION,
-                         "One or more parameter values were invalid: Condition parameter type does not "
-                         "match schema type");
+    return hf__error_set(
+        reterr, HF_ERR_VALIDATION,
+        "One or more parameter values were invalid: Condition parameter type does not "
+        "match schema type");
 }
 
 static int check_not_empty(const struct hf_key_test *test, struct hf_error *reterr)
@@ -46,7 +47,8 @@ int hf__key_condition_bind(const struct hf_key_condition *condition,
             range = test;
     }
     if (!hash || condition->count != (range ? 2u : 1u))
-        return hf__error_set(reterr, HF_ERR_VALIDATION, "Query condition missed key schema element");
+        return hf__error_set(reterr, HF_ERR_VALIDATION,
+                             "Query condition missed key schema element");
     if (hash->op != HF_EQ)
         return hf__error_set(reterr, HF_ERR_VALIDATION, "Query key condition not supported");
     int code = check_types(hash, schema->hash_type, reterr);
@@ -102,8 +104,8 @@ static bool is_value(const struct hf_operand *operand)
 static int take_test(const struct hf_condition *c, struct hf_key_condition *ret,
                      struct hf_error *reterr)
 {
-    bool supported = c->op == HF_EQ || (c->op >= HF_LT && c->op <= HF_BETWEEN) ||
-                     c->op == HF_BEGINS_WITH;
+    bool supported =
+        c->op == HF_EQ || (c->op >= HF_LT && c->op <= HF_BETWEEN) || c->op == HF_BEGINS_WITH;
     if (!supported)
         return hf__error_set(reterr, HF_ERR_VALIDATION,
                              "Invalid operator used in KeyConditionExpression: %s",

@@ -21,9 +21,10 @@ static int check_range(const struct hf_number *n, int64_t exponent, size_t digit
                              "Number overflow. Attempting to store a number with magnitude larger "
                              "than supported range");
     if (exponent < HF_NUMBER_MIN_EXPONENT)
-        return hf__error_set(reterr, HF_ERR_VALIDATION,
-                             "Number underflow. Attempting to store a number with magnitude smaller "
-                             "than supported range");
+        return hf__error_set(
+            reterr, HF_ERR_VALIDATION,
+            "Number underflow. Attempting to store a number with magnitude smaller "
+            "than supported range");
     return 0;
 }
 
@@ -177,8 +178,8 @@ int hf__number_add(const struct hf_number *a, const struct hf_number *b, struct 
     return 0;
 }
 
-int hf__number_subtract(const struct hf_number *a, const struct hf_number *b,
-                        struct hf_number *ret, struct hf_error *reterr)
+int hf__number_subtract(const struct hf_number *a, const struct hf_number *b, struct hf_number *ret,
+                        struct hf_error *reterr)
 {
     struct hf_number negated = *b;
     if (negated.count > 0) negated.negative = !negated.negative;

@@ -42,8 +42,8 @@ int hf__number_compare(const struct hf_number *a, const struct hf_number *b);
 /* More than 38 digits in the sum, or a sum out of range, is an error: nothing is rounded. */
 int hf__number_add(const struct hf_number *a, const struct hf_number *b, struct hf_number *ret,
                    struct hf_error *reterr);
-int hf__number_subtract(const struct hf_number *a, const struct hf_number *b,
-                        struct hf_number *ret, struct hf_error *reterr);
+int hf__number_subtract(const struct hf_number *a, const struct hf_number *b, struct hf_number *ret,
+                        struct hf_error *reterr);
 
 struct hf_number hf__number_from_int64(int64_t value);
 

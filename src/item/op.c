@@ -64,9 +64,10 @@ int hf__table_name_check(struct hf_slice name, struct hf_error *reterr)
     if (!name.ptr)
         return invalid(reterr, "1 validation error detected: Value null at 'tableName' failed to "
                                "satisfy constraint: Member must not be null");
-    return invalid(reterr, "Invalid table/index name.  Table/index names must be between 3 and 255 "
-                           "characters long, and may contain only the characters a-z, A-Z, 0-9, '_', "
-                           "'-', and '.'");
+    return invalid(reterr,
+                   "Invalid table/index name.  Table/index names must be between 3 and 255 "
+                   "characters long, and may contain only the characters a-z, A-Z, 0-9, '_', "
+                   "'-', and '.'");
 }
 
 static int check_returns(const struct hf_op *op, struct hf_error *reterr)
@@ -103,8 +104,9 @@ static int check_read(const struct hf_op *op, struct hf_error *reterr)
     if (op->projection) code = hf__projection_check(op->projection, reterr);
     if (code == 0 && op->filter) code = hf__condition_check(op->filter, "FilterExpression", reterr);
     if (code == 0 && op->kind == HF_QUERY && !op->where)
-        return invalid(reterr, "Either the KeyConditions or KeyConditionExpression parameter must be "
-                               "specified in the request.");
+        return invalid(reterr,
+                       "Either the KeyConditions or KeyConditionExpression parameter must be "
+                       "specified in the request.");
     if (code == 0 && op->where) {
         struct hf_arena arena = {0};
         const struct hf_condition *tree = hf__key_condition_tree(&arena, op->where);
@@ -143,7 +145,8 @@ static bool schema_equal(const struct hf_key_schema *a, const struct hf_key_sche
     bool range = hf__schema_has_range(a);
     return hf__slice_eq(a->hash_name, b->hash_name) && a->hash_type == b->hash_type &&
            range == hf__schema_has_range(b) &&
-           (!range || (hf__slice_eq(a->range_name, b->range_name) && a->range_type == b->range_type));
+           (!range ||
+            (hf__slice_eq(a->range_name, b->range_name) && a->range_type == b->range_type));
 }
 
 bool hf__op_equal(const struct hf_op *a, const struct hf_op *b)

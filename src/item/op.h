@@ -56,15 +56,15 @@ struct hf_op {
     enum hf_returns returns;              /* PUT, DELETE: NONE or ALL_OLD; UPDATE: any */
     bool old_on_failure;                  /* a failed condition returns the item it saw */
 
-    bool consistent;                          /* GET, QUERY, SCAN */
-    const struct hf_projection *projection;   /* GET, QUERY, SCAN; NULL: everything */
-    const struct hf_key_condition *where;     /* QUERY */
-    const struct hf_condition *filter;        /* QUERY, SCAN; NULL: none */
-    bool backward;                            /* QUERY: descending sort keys */
-    bool has_limit;                           /* QUERY, SCAN, LIST_TABLES */
-    int64_t limit;                            /* items looked at, at most */
-    struct hf_item start_key;                 /* QUERY, SCAN: go on behind this; empty: begin */
-    struct hf_slice start_table;              /* LIST_TABLES: likewise */
+    bool consistent;                        /* GET, QUERY, SCAN */
+    const struct hf_projection *projection; /* GET, QUERY, SCAN; NULL: everything */
+    const struct hf_key_condition *where;   /* QUERY */
+    const struct hf_condition *filter;      /* QUERY, SCAN; NULL: none */
+    bool backward;                          /* QUERY: descending sort keys */
+    bool has_limit;                         /* QUERY, SCAN, LIST_TABLES */
+    int64_t limit;                          /* items looked at, at most */
+    struct hf_item start_key;               /* QUERY, SCAN: go on behind this; empty: begin */
+    struct hf_slice start_table;            /* LIST_TABLES: likewise */
 
     struct hf_key_schema schema; /* CREATE_TABLE */
     int64_t read_units;          /* CREATE_TABLE: provisioned; both 0: on demand */
@@ -92,7 +92,7 @@ struct hf_answer {
     int code; /* 0, or error.code */
     struct hf_error error;
 
-    bool has_item;       /* GET: found; writes: what `returns` or `old_on_failure` asked for */
+    bool has_item; /* GET: found; writes: what `returns` or `old_on_failure` asked for */
     struct hf_item item;
 
     const struct hf_item *items; /* QUERY, SCAN */

@@ -53,10 +53,10 @@ const char *hf__path_show(struct hf_path path, char ret[HF_PATH_TEXT_SIZE])
     for (size_t i = 0; i < path.count && len < HF_PATH_TEXT_SIZE; i++) {
         const struct hf_path_part *part = &path.parts[i];
         const char *before = i == 0 ? "[" : ", ";
-        int added = part->is_index
-                        ? snprintf(ret + len, HF_PATH_TEXT_SIZE - len, "%s[%u]", before, part->index)
-                        : snprintf(ret + len, HF_PATH_TEXT_SIZE - len, "%s%.*s", before,
-                                   HF_FMT(part->name));
+        int added = part->is_index ? snprintf(ret + len, HF_PATH_TEXT_SIZE - len, "%s[%u]", before,
+                                              part->index)
+                                   : snprintf(ret + len, HF_PATH_TEXT_SIZE - len, "%s%.*s", before,
+                                              HF_FMT(part->name));
         len += added > 0 ? (size_t)added : 0;
     }
     if (len > HF_PATH_TEXT_SIZE - 2) len = HF_PATH_TEXT_SIZE - 2;
@@ -75,9 +75,9 @@ int hf__paths_check(struct hf_path a, struct hf_path b, const char *where, struc
     bool conflict = !overlap && a.parts[common].is_index != b.parts[common].is_index;
     if (!overlap && !conflict) return 0;
     char one[HF_PATH_TEXT_SIZE], two[HF_PATH_TEXT_SIZE];
-    return hf__error_set(reterr, HF_ERR_VALIDATION,
-                         "Invalid %s: Two document paths %s with each other; must remove or rewrite "
-                         "one of these paths; path one: %s, path two: %s",
-                         where, overlap ? "overlap" : "conflict", hf__path_show(a, one),
-                         hf__path_show(b, two));
+    return hf__error_set(
+        reterr, HF_ERR_VALIDATION,
+        "Invalid %s: Two document paths %s with each other; must remove or rewrite "
+        "one of these paths; path one: %s, path two: %s",
+        where, overlap ? "overlap" : "conflict", hf__path_show(a, one), hf__path_show(b, two));
 }

@@ -46,8 +46,7 @@ static bool cut_value(struct hf_arena *arena, const struct hf_value *value, stru
     if (!kept) return false;
     size_t count = 0;
     for (size_t i = 0; i < value->list.count; i++) {
-        struct selection *below =
-            select_below(arena, paths, depth, true, i, hf__slice(NULL, 0));
+        struct selection *below = select_below(arena, paths, depth, true, i, hf__slice(NULL, 0));
         if (cut_value(arena, &value->list.at[i], below, depth + 1, &kept[count])) count++;
     }
     *ret = hf__list(HF_L, kept, count);
@@ -61,8 +60,7 @@ static struct hf_item cut_map(struct hf_arena *arena, struct hf_item map, struct
     if (!attrs) return (struct hf_item){0};
     size_t count = 0;
     for (size_t i = 0; i < map.count; i++) {
-        struct selection *below =
-            select_below(arena, paths, depth, false, 0, map.attrs[i].name);
+        struct selection *below = select_below(arena, paths, depth, false, 0, map.attrs[i].name);
         attrs[count].name = map.attrs[i].name;
         if (cut_value(arena, &map.attrs[i].value, below, depth + 1, &attrs[count].value)) count++;
     }
@@ -75,7 +73,8 @@ struct hf_item hf__projection_apply(struct hf_arena *arena, const struct hf_proj
     struct selection *all = hf__arena_zalloc(arena, projection->count, sizeof *all);
     if (!all) return (struct hf_item){0};
     for (size_t i = 0; i < projection->count; i++)
-        all[i] = (struct selection){&projection->paths[i], i + 1 < projection->count ? &all[i + 1] : NULL};
+        all[i] = (struct selection){&projection->paths[i],
+                                    i + 1 < projection->count ? &all[i + 1] : NULL};
     return cut_map(arena, item, projection->count ? all : NULL, 0);
 }
 
@@ -90,7 +89,8 @@ int hf__projection_check(const struct hf_projection *projection, struct hf_error
     return 0;
 }
 
-struct hf_projection hf__projection_of_update(struct hf_arena *arena, const struct hf_update *update)
+struct hf_projection hf__projection_of_update(struct hf_arena *arena,
+                                              const struct hf_update *update)
 {
     struct hf_path *paths = hf__arena_zalloc(arena, update->count, sizeof *paths);
     if (!paths) return (struct hf_projection){0};

@@ -9,8 +9,8 @@ const char *const hf__action_names[HF_ACTION_KINDS] = {
 
 void hf__update_add(struct hf_arena *arena, struct hf_update *update, struct hf_action action)
 {
-    struct hf_action *actions = hf__arena_grow(arena, update->actions, update->count,
-                                               &update->capacity, sizeof *actions);
+    struct hf_action *actions =
+        hf__arena_grow(arena, update->actions, update->count, &update->capacity, sizeof *actions);
     if (!actions) return;
     update->actions = actions;
     update->actions[update->count++] = action;
@@ -46,8 +46,7 @@ void hf__update_set(struct hf_arena *arena, struct hf_update *update, const char
 
 void hf__update_remove(struct hf_arena *arena, struct hf_update *update, const char *name)
 {
-    hf__update_add(arena, update,
-                   (struct hf_action){.kind = HF_REMOVE, .path = top(arena, name)});
+    hf__update_add(arena, update, (struct hf_action){.kind = HF_REMOVE, .path = top(arena, name)});
 }
 
 void hf__update_count(struct hf_arena *arena, struct hf_update *update, const char *name,
@@ -69,17 +68,15 @@ void hf__update_count(struct hf_arena *arena, struct hf_update *update, const ch
 void hf__update_add_to(struct hf_arena *arena, struct hf_update *update, const char *name,
                        struct hf_value value)
 {
-    hf__update_add(
-        arena, update,
-        (struct hf_action){.kind = HF_ADD, .path = top(arena, name), .value = value});
+    hf__update_add(arena, update,
+                   (struct hf_action){.kind = HF_ADD, .path = top(arena, name), .value = value});
 }
 
 void hf__update_delete_from(struct hf_arena *arena, struct hf_update *update, const char *name,
                             struct hf_value value)
 {
-    hf__update_add(
-        arena, update,
-        (struct hf_action){.kind = HF_DELETE, .path = top(arena, name), .value = value});
+    hf__update_add(arena, update,
+                   (struct hf_action){.kind = HF_DELETE, .path = top(arena, name), .value = value});
 }
 
 /* ---- evaluating right-hand sides ---- */
@@ -115,9 +112,10 @@ static int evaluate(struct hf_arena *arena, const struct hf_term *term, struct h
     case HF_TERM_PATH:
         found = hf__path_get(item, term->path);
         if (!found)
-            return hf__error_set(reterr, HF_ERR_VALIDATION,
-                                 "The provided expression refers to an attribute that does not exist "
-                                 "in the item");
+            return hf__error_set(
+                reterr, HF_ERR_VALIDATION,
+                "The provided expression refers to an attribute that does not exist "
+                "in the item");
         *ret = *found;
         return 0;
     case HF_TERM_IF_NOT_EXISTS: /* the alternative is evaluated, and may fail, in any case */
@@ -199,8 +197,9 @@ static bool is_hole(const struct hf_value *value)
 
 static int bad_path(struct hf_error *reterr)
 {
-    return hf__error_set(reterr, HF_ERR_VALIDATION,
-                         "The document path provided in the update expression is invalid for update");
+    return hf__error_set(
+        reterr, HF_ERR_VALIDATION,
+        "The document path provided in the update expression is invalid for update");
 }
 
 static int replace_below(struct hf_arena *arena, const struct hf_value *container,
@@ -248,8 +247,7 @@ static int replace_in_map(struct hf_arena *arena, struct hf_item map, struct hf_
 {
     struct hf_slice name = path.parts[depth].name;
     struct hf_value child;
-    int code =
-        replace_child(arena, hf__item_get(map, name), path, depth, value, &child, reterr);
+    int code = replace_child(arena, hf__item_get(map, name), path, depth, value, &child, reterr);
     if (code != 0) return code;
     *ret = hf__item_with(arena, map, name, is_hole(&child) ? NULL : &child);
     return 0;
@@ -316,7 +314,8 @@ static int add_outcome(struct hf_arena *arena, const struct hf_value *old, struc
 static bool has_parent(struct hf_item item, struct hf_path path)
 {
     if (path.count == 1) return true;
-    const struct hf_value *parent = hf__path_get(item, (struct hf_path){path.parts, path.count - 1});
+    const struct hf_value *parent =
+        hf__path_get(item, (struct hf_path){path.parts, path.count - 1});
     return parent && parent->type == (path.parts[path.count - 1].is_index ? HF_L : HF_M);
 }
 
@@ -384,10 +383,11 @@ int hf__update_apply(struct hf_arena *arena, const struct hf_update *update, str
 static int refuse_operand(const char *function, const struct hf_value *value,
                           struct hf_error *reterr)
 {
-    return hf__error_set(reterr, HF_ERR_VALIDATION,
-                         "Invalid UpdateExpression: Incorrect operand type for operator or function; "
-                         "operator or function: %s, operand type: %s",
-                         function, hf__type_name(value->type));
+    return hf__error_set(
+        reterr, HF_ERR_VALIDATION,
+        "Invalid UpdateExpression: Incorrect operand type for operator or function; "
+        "operator or function: %s, operand type: %s",
+        function, hf__type_name(value->type));
 }
 
 static int check_term(const struct hf_term *term, bool whole, struct hf_error *reterr);
@@ -399,10 +399,11 @@ static int check_alternative(const struct hf_term *term, struct hf_error *reterr
     if (code != 0) return code;
     bool same = term->first->kind == HF_TERM_PATH && hf__path_equal(term->path, term->first->path);
     if (!same) return 0;
-    return hf__error_set(reterr, HF_ERR_VALIDATION,
-                         "Invalid UpdateExpression: The first operand must be distinct from the remaining "
-                         "operands for this operator or function; operator: if_not_exists, first operand: %s",
-                         hf__path_show(term->path, path));
+    return hf__error_set(
+        reterr, HF_ERR_VALIDATION,
+        "Invalid UpdateExpression: The first operand must be distinct from the remaining "
+        "operands for this operator or function; operator: if_not_exists, first operand: %s",
+        hf__path_show(term->path, path));
 }
 
 /* `whole`: it is all that is assigned, which is the only place for list_append. */
@@ -416,9 +417,10 @@ static int check_term(const struct hf_term *term, bool whole, struct hf_error *r
     case HF_TERM_IF_NOT_EXISTS: return check_alternative(term, reterr);
     case HF_TERM_LIST_APPEND:
         if (!whole)
-            return hf__error_set(reterr, HF_ERR_VALIDATION,
-                                 "Invalid UpdateExpression: The function is not allowed to be used this way "
-                                 "in an expression; function: list_append");
+            return hf__error_set(
+                reterr, HF_ERR_VALIDATION,
+                "Invalid UpdateExpression: The function is not allowed to be used this way "
+                "in an expression; function: list_append");
         code = check_term(term->first, false, reterr);
         if (code == 0) code = check_term(term->second, false, reterr);
         if (code != 0) return code;
@@ -448,9 +450,9 @@ static int check_set(const struct hf_action *action, struct hf_error *reterr)
 static int check_action(const struct hf_action *action, struct hf_error *reterr)
 {
     static const char *const long_names[HF_TYPE_COUNT] = {
-        [HF_S] = "STRING",      [HF_N] = "NUMBER",      [HF_B] = "BINARY", [HF_BOOL] = "BOOLEAN",
-        [HF_NULL] = "NULL",     [HF_SS] = "STRING_SET", [HF_NS] = "NUMBER_SET",
-        [HF_BS] = "BINARY_SET", [HF_L] = "LIST",        [HF_M] = "MAP"};
+        [HF_S] = "STRING",  [HF_N] = "NUMBER",      [HF_B] = "BINARY",      [HF_BOOL] = "BOOLEAN",
+        [HF_NULL] = "NULL", [HF_SS] = "STRING_SET", [HF_NS] = "NUMBER_SET", [HF_BS] = "BINARY_SET",
+        [HF_L] = "LIST",    [HF_M] = "MAP"};
     if (action->path.count == 0)
         return hf__error_set(reterr, HF_ERR_INVALID, "an update action lacks a path");
     if (action->kind == HF_REMOVE) return 0;
@@ -459,10 +461,11 @@ static int check_action(const struct hf_action *action, struct hf_error *reterr)
     if (hf__type_is_set(type) || (type == HF_N && action->kind == HF_ADD))
         return hf__value_check(&action->value, reterr);
     const char *name = hf__action_names[action->kind];
-    return hf__error_set(reterr, HF_ERR_VALIDATION,
-                         "Invalid UpdateExpression: Incorrect operand type for operator or function; "
-                         "operator: %s, operand type: %s, typeSet: ALLOWED_FOR_%s_OPERAND",
-                         name, long_names[type], name);
+    return hf__error_set(
+        reterr, HF_ERR_VALIDATION,
+        "Invalid UpdateExpression: Incorrect operand type for operator or function; "
+        "operator: %s, operand type: %s, typeSet: ALLOWED_FOR_%s_OPERAND",
+        name, long_names[type], name);
 }
 
 int hf__update_check(const struct hf_update *update, struct hf_error *reterr)
@@ -514,7 +517,8 @@ bool hf__update_is_repeatable(const struct hf_update *update)
     for (size_t i = 0; i < update->count; i++) {
         const struct hf_action *action = &update->actions[i];
         bool below_list = false;
-        for (size_t j = 0; j < action->path.count; j++) below_list |= action->path.parts[j].is_index;
+        for (size_t j = 0; j < action->path.count; j++)
+            below_list |= action->path.parts[j].is_index;
         if (below_list) return false; /* indexes shift, and may append */
         if (action->sign || (action->kind == HF_ADD && action->value.type == HF_N)) return false;
         if (action->kind != HF_SET) continue;

@@ -303,9 +303,10 @@ static int check_nested(const struct hf_value *value, int depth, struct hf_error
 {
     int code = 0;
     if (depth > HF_ITEM_MAX_NESTING)
-        return hf__error_set(reterr, HF_ERR_VALIDATION,
-                             "Nesting Levels have exceeded supported limits: Attributes in the item "
-                             "have nested levels beyond supported limit");
+        return hf__error_set(
+            reterr, HF_ERR_VALIDATION,
+            "Nesting Levels have exceeded supported limits: Attributes in the item "
+            "have nested levels beyond supported limit");
     switch (value->type) {
     case HF_S:
         return hf__utf8_valid(value->bytes) ? 0 : invalid(reterr, "a string is not valid UTF-8");

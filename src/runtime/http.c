@@ -13,7 +13,8 @@ enum {
     IDLE_CONNECTION_S = 45, /* servers close idle connections after a minute or so */
 };
 
-/* A socket of libcurl's on our loop. There are as many as libcurl can open, so that none is wanting. */
+/* A socket of libcurl's on our loop. There are as many as libcurl can open, so that none is
+ * wanting. */
 struct watched {
     struct hf_list node; /* among the free ones */
     struct hf_watch watch;
@@ -63,7 +64,7 @@ static int refuse_rewind(void *user, curl_off_t offset, int origin)
 {
     const struct hf_http_request *request = user;
     return origin == SEEK_SET && offset == (curl_off_t)request->body_read ? CURL_SEEKFUNC_OK
-                                                                         : CURL_SEEKFUNC_FAIL;
+                                                                          : CURL_SEEKFUNC_FAIL;
 }
 
 static size_t take_answer(char *data, size_t size, size_t count, void *user)
@@ -154,8 +155,8 @@ static void fail_request(struct hf_http_request *request, enum hf_http_outcome o
                          const char *why)
 {
     request->outcome = outcome;
-    hf__error_set(&request->error, outcome == HF_HTTP_LOST ? HF_ERR_OUTCOME_UNKNOWN : HF_ERR_UNREACHABLE,
-                  "%s", why);
+    hf__error_set(&request->error,
+                  outcome == HF_HTTP_LOST ? HF_ERR_OUTCOME_UNKNOWN : HF_ERR_UNREACHABLE, "%s", why);
 }
 
 /* A request without a body has left as soon as the connection stood. */
@@ -250,7 +251,8 @@ static void act(struct hf_http *http, curl_socket_t socket, int what)
 static void on_ready(struct hf_watch *watch, uint32_t events)
 {
     struct watched *watched = HF_CONTAINER(watch, struct watched, watch);
-    int what = (events & EPOLLIN ? CURL_CSELECT_IN : 0) | (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+    int what = (events & EPOLLIN ? CURL_CSELECT_IN : 0) |
+               (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
                (events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
     act(watched->http, watch->fd, what);
 }
@@ -324,7 +326,8 @@ static void fail_everything(struct hf_http *http)
     struct hf_list failed;
     hf__list_init(&failed);
     while (!hf__list_empty(&http->active)) {
-        struct hf_http_request *request = HF_CONTAINER(http->active.next, struct hf_http_request, node);
+        struct hf_http_request *request =
+            HF_CONTAINER(http->active.next, struct hf_http_request, node);
         hf__http_cancel(http, request);
         hf__list_append(&failed, &request->node);
     }

@@ -37,17 +37,17 @@ struct hf_http_request {
     struct hf_slice body;
     int connect_timeout_ms;
     int timeout_ms;
-    size_t limit;     /* of the answer's body */
+    size_t limit;        /* of the answer's body */
     const char *ca_file; /* to trust instead of the system's; NULL: the system's */
-    bool no_proxy;    /* for addresses that are this machine's own */
+    bool no_proxy;       /* for addresses that are this machine's own */
     void (*on_header)(struct hf_http_request *request, struct hf_slice name, struct hf_slice value);
-    hf_http_fn done;  /* on the loop's thread */
+    hf_http_fn done; /* on the loop's thread */
     void *user;
 
     enum hf_http_outcome outcome;
     int status;
-    struct hf_buf answer;   /* the caller frees it with hf__http_request_free */
-    struct hf_error error;  /* unless ANSWERED */
+    struct hf_buf answer;  /* the caller frees it with hf__http_request_free */
+    struct hf_error error; /* unless ANSWERED */
     int64_t sent_boot_us;
     int64_t received_boot_us;
 
@@ -63,7 +63,8 @@ struct hf_http_request {
 int hf__http_open(struct hf_loop *loop, int connections, struct hf_http **ret,
                   struct hf_error *reterr);
 
-/* On the loop's thread, or when the loop has stopped. Outstanding requests are dropped without `done`. */
+/* On the loop's thread, or when the loop has stopped. Outstanding requests are dropped without
+ * `done`. */
 void hf__http_close(struct hf_http *http);
 
 /* On the loop's thread. `done` may not be called from within. */

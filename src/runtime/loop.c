@@ -127,7 +127,8 @@ int hf__loop_new(const struct hf_clock *clock, struct hf_loop **ret, struct hf_e
     if (!loop) return hf__error_no_memory(reterr);
     loop->clock = clock;
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    loop->wake = (struct hf_watch){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .ready = drain_wakes};
+    loop->wake =
+        (struct hf_watch){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .ready = drain_wakes};
     pthread_mutex_init(&loop->mutex, NULL);
     hf__list_init(&loop->tasks);
     bool ready = loop->epoll_fd >= 0 && loop->wake.fd >= 0 &&
@@ -146,7 +147,8 @@ int hf__loop_start(struct hf_loop *loop, struct hf_error *reterr)
 {
     int failure = pthread_create(&loop->thread, NULL, run, loop);
     if (failure != 0)
-        return hf__error_set(reterr, HF_ERR_NO_MEMORY, "cannot start a thread: %s", strerror(failure));
+        return hf__error_set(reterr, HF_ERR_NO_MEMORY, "cannot start a thread: %s",
+                             strerror(failure));
     loop->started = true;
     return 0;
 }
@@ -200,7 +202,8 @@ void hf__loop_timer_clear(struct hf_loop *loop, struct hf_timer *timer)
 bool hf__loop_watch(struct hf_loop *loop, struct hf_watch *watch, uint32_t events, bool is_new)
 {
     struct epoll_event event = {.events = events, .data.ptr = watch};
-    return epoll_ctl(loop->epoll_fd, is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, watch->fd, &event) == 0;
+    return epoll_ctl(loop->epoll_fd, is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, watch->fd, &event) ==
+           0;
 }
 
 void hf__loop_unwatch(struct hf_loop *loop, struct hf_watch *watch)

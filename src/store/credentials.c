@@ -25,15 +25,17 @@ static char *copy(struct hf_slice text)
 }
 
 int hf__credentials_new(const char *provider, struct hf_slice access_key_id, struct hf_slice secret,
-                        struct hf_slice token, int64_t expires_unix_ms,
-                        struct hf_credentials **ret, struct hf_error *reterr)
+                        struct hf_slice token, int64_t expires_unix_ms, struct hf_credentials **ret,
+                        struct hf_error *reterr)
 {
     if (access_key_id.len == 0 || secret.len == 0)
         return hf__error_set(reterr, HF_ERR_CREDENTIALS,
-                             "credentials from %s lack an access key id or a secret access key", provider);
+                             "credentials from %s lack an access key id or a secret access key",
+                             provider);
     if (!is_printable(access_key_id) || !is_printable(secret) || !is_printable(token))
         return hf__error_set(reterr, HF_ERR_CREDENTIALS,
-                             "credentials from %s contain characters that cannot be sent", provider);
+                             "credentials from %s contain characters that cannot be sent",
+                             provider);
     struct hf_credentials *c = hf__calloc(1, sizeof *c);
     if (!c) return hf__error_no_memory(reterr);
     c->references = 1;
@@ -64,7 +66,8 @@ static void wipe(char *secret)
 
 void hf__credentials_unref(struct hf_credentials *credentials)
 {
-    if (!credentials || __atomic_sub_fetch(&credentials->references, 1, __ATOMIC_ACQ_REL) > 0) return;
+    if (!credentials || __atomic_sub_fetch(&credentials->references, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
     hf__free(credentials->access_key_id);
     wipe(credentials->secret);
     wipe(credentials->token);
@@ -85,10 +88,14 @@ static void read_field(struct hf_json_reader *r, struct hf_slice key, struct fie
         const char *name;
         struct hf_slice *to;
     } texts[] = {
-        {"AccessKeyId", &f->access_key_id},   {"accessKeyId", &f->access_key_id},
-        {"SecretAccessKey", &f->secret},      {"secretAccessKey", &f->secret},
-        {"Token", &f->token},                 {"SessionToken", &f->token},
-        {"sessionToken", &f->token},          {"Expiration", &f->expiration},
+        {"AccessKeyId", &f->access_key_id},
+        {"accessKeyId", &f->access_key_id},
+        {"SecretAccessKey", &f->secret},
+        {"secretAccessKey", &f->secret},
+        {"Token", &f->token},
+        {"SessionToken", &f->token},
+        {"sessionToken", &f->token},
+        {"Expiration", &f->expiration},
     };
     bool is_null = hf__json_peek(r) == HF_JSON_NULL;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0] && !is_null; i++)
@@ -103,8 +110,8 @@ static void read_field(struct hf_json_reader *r, struct hf_slice key, struct fie
 
 static int unreadable(const char *provider, const struct hf_json_reader *r, struct hf_error *reterr)
 {
-    return hf__error_set(reterr, HF_ERR_CREDENTIALS, "the answer of %s cannot be read: %s", provider,
-                         r->error.message);
+    return hf__error_set(reterr, HF_ERR_CREDENTIALS, "the answer of %s cannot be read: %s",
+                         provider, r->error.message);
 }
 
 int hf__credentials_from_json(const char *provider, struct hf_slice json, bool needs_version,
@@ -120,13 +127,15 @@ int hf__credentials_from_json(const char *provider, struct hf_slice json, bool n
     int code = 0;
     if (hf__json_finish(&r) != 0) code = unreadable(provider, &r, reterr);
     else if (needs_version && f.version != 1)
-        code = hf__error_set(reterr, HF_ERR_CREDENTIALS, "%s must answer with \"Version\": 1", provider);
+        code = hf__error_set(reterr, HF_ERR_CREDENTIALS, "%s must answer with \"Version\": 1",
+                             provider);
     else if (f.expiration.len && !hf__parse_rfc3339(f.expiration, &f.expires_unix_ms))
-        code = hf__error_set(reterr, HF_ERR_CREDENTIALS, "%s gives an expiration that is no time: %.*s",
-                             provider, HF_FMT(f.expiration));
+        code = hf__error_set(reterr, HF_ERR_CREDENTIALS,
+                             "%s gives an expiration that is no time: %.*s", provider,
+                             HF_FMT(f.expiration));
     else
-        code = hf__credentials_new(provider, f.access_key_id, f.secret, f.token, f.expires_unix_ms, ret,
-                                   reterr);
+        code = hf__credentials_new(provider, f.access_key_id, f.secret, f.token, f.expires_unix_ms,
+                                   ret, reterr);
     hf__arena_free(&arena);
     return code;
 }
@@ -150,8 +159,8 @@ int hf__credentials_from_sso(struct hf_slice json, struct hf_credentials **ret,
     }
     int code = hf__json_finish(&r) != 0
                    ? unreadable("the SSO portal", &r, reterr)
-                   : hf__credentials_new("sso", f.access_key_id, f.secret, f.token, f.expires_unix_ms, ret,
-                                         reterr);
+                   : hf__credentials_new("sso", f.access_key_id, f.secret, f.token,
+                                         f.expires_unix_ms, ret, reterr);
     hf__arena_free(&arena);
     return code;
 }
@@ -163,7 +172,8 @@ static size_t take_entity(struct hf_slice rest, char *ret)
     static const struct {
         const char *text;
         char c;
-    } entities[] = {{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}};
+    } entities[] = {
+        {"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}};
     for (size_t i = 0; i < sizeof entities / sizeof entities[0]; i++) {
         if (!hf__slice_starts(rest, hf__slice_str(entities[i].text))) continue;
         *ret = entities[i].c;
@@ -203,9 +213,9 @@ int hf__credentials_from_sts(const char *provider, struct hf_slice xml, struct h
                     hf__xml_text(&arena, xml, "SessionToken", &token) &&
                     hf__xml_text(&arena, xml, "Expiration", &expiration) &&
                     hf__parse_rfc3339(expiration, &expires_unix_ms);
-    int code = complete
-                   ? hf__credentials_new(provider, id, secret, token, expires_unix_ms, ret, reterr)
-                   : hf__error_set(reterr, HF_ERR_CREDENTIALS, "the answer of STS lacks credentials");
+    int code =
+        complete ? hf__credentials_new(provider, id, secret, token, expires_unix_ms, ret, reterr)
+                 : hf__error_set(reterr, HF_ERR_CREDENTIALS, "the answer of STS lacks credentials");
     hf__arena_free(&arena);
     return code;
 }

@@ -11,7 +11,7 @@ enum { HF_CREDENTIALS_MAX_SIZE = 64 * 1024 };
 
 /* Immutable and counted. Secrets are wiped with the last reference. */
 struct hf_credentials {
-    int references; /* atomic */
+    int references;       /* atomic */
     const char *provider; /* a literal: "environment", "imds", … */
     char *access_key_id;
     char *secret;
@@ -21,8 +21,8 @@ struct hf_credentials {
 
 /* Copies; a token of NULL or length 0 is none. Incomplete or unprintable ones are refused. */
 int hf__credentials_new(const char *provider, struct hf_slice access_key_id, struct hf_slice secret,
-                        struct hf_slice token, int64_t expires_unix_ms,
-                        struct hf_credentials **ret, struct hf_error *reterr);
+                        struct hf_slice token, int64_t expires_unix_ms, struct hf_credentials **ret,
+                        struct hf_error *reterr);
 
 struct hf_credentials *hf__credentials_ref(struct hf_credentials *credentials);
 /* NULL is ignored. */

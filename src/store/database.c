@@ -59,14 +59,16 @@ static const char *const texts[HF_SQL_COUNT] = {
     [HF_SQL_ITEM_PUT] =
         "INSERT OR REPLACE INTO items(table_id, pk, sk, expires, item) VALUES (?1, ?2, ?3, ?4, ?5)",
     [HF_SQL_ITEM_DELETE] = "DELETE FROM items WHERE table_id = ?1 AND pk = ?2 AND sk = ?3",
-    [HF_SQL_QUERY_UP] = "SELECT item, pk, sk FROM items WHERE table_id = ?1 AND pk = ?2 AND sk >= ?3"
-                        " AND sk < ?4 ORDER BY sk",
+    [HF_SQL_QUERY_UP] =
+        "SELECT item, pk, sk FROM items WHERE table_id = ?1 AND pk = ?2 AND sk >= ?3"
+        " AND sk < ?4 ORDER BY sk",
     [HF_SQL_QUERY_DOWN] = "SELECT item, pk, sk FROM items WHERE table_id = ?1 AND pk = ?2"
                           " AND sk >= ?3 AND sk < ?4 ORDER BY sk DESC",
     [HF_SQL_SCAN] = "SELECT item, pk, sk FROM items WHERE table_id = ?1 AND (pk, sk) > (?2, ?3)"
                     " ORDER BY pk, sk",
-    [HF_SQL_SWEEP] = "DELETE FROM items WHERE (table_id, pk, sk) IN (SELECT table_id, pk, sk FROM items"
-                     " WHERE expires IS NOT NULL AND expires < ?1 AND expires > ?2 LIMIT ?3)",
+    [HF_SQL_SWEEP] =
+        "DELETE FROM items WHERE (table_id, pk, sk) IN (SELECT table_id, pk, sk FROM items"
+        " WHERE expires IS NOT NULL AND expires < ?1 AND expires > ?2 LIMIT ?3)",
     [HF_SQL_META_GET] = "SELECT value FROM meta WHERE name = ?1",
     [HF_SQL_META_SET] = "INSERT OR REPLACE INTO meta(name, value) VALUES (?1, ?2)",
 };
@@ -134,8 +136,8 @@ sqlite3_stmt *hf__database_prepare(struct hf_database *db, enum hf_statement whi
         sqlite3_clear_bindings(*statement);
         return *statement;
     }
-    int result = sqlite3_prepare_v3(db->handle, texts[which], -1, SQLITE_PREPARE_PERSISTENT, statement,
-                                    NULL);
+    int result = sqlite3_prepare_v3(db->handle, texts[which], -1, SQLITE_PREPARE_PERSISTENT,
+                                    statement, NULL);
     if (result == SQLITE_OK) return *statement;
     hf__database_error(db, "read", reterr);
     return NULL;
@@ -281,7 +283,8 @@ static int create_schema(struct hf_database *db, struct hf_error *reterr)
 
 static int connect_to(struct hf_database *db, const char *path, struct hf_error *reterr)
 {
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+    int flags =
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
     if (sqlite3_open_v2(path ? path : ":memory:", &db->handle, flags, NULL) != SQLITE_OK) {
         if (!db->handle) return hf__error_no_memory(reterr);
         return hf__database_error(db, "open", reterr);
@@ -296,12 +299,11 @@ static int connect_to(struct hf_database *db, const char *path, struct hf_error 
 /* Another process may be about to switch to WAL or to checkpoint: those answers pass. */
 static int configure(struct hf_database *db, struct hf_error *reterr)
 {
-    static const char settings[] =
-        "PRAGMA journal_mode = WAL;"
-        "PRAGMA synchronous = FULL;"
-        "PRAGMA wal_autocheckpoint = 4000;"
-        "PRAGMA temp_store = MEMORY;"
-        "PRAGMA trusted_schema = OFF;";
+    static const char settings[] = "PRAGMA journal_mode = WAL;"
+                                   "PRAGMA synchronous = FULL;"
+                                   "PRAGMA wal_autocheckpoint = 4000;"
+                                   "PRAGMA temp_store = MEMORY;"
+                                   "PRAGMA trusted_schema = OFF;";
     return exec(db, settings, "open", reterr);
 }
 
@@ -333,7 +335,8 @@ int hf__database_reopen(struct hf_database *db, const struct hf_database *first,
 {
     *db = (struct hf_database){.clock = first->clock, .busy_timeout_ms = first->busy_timeout_ms};
     db->name = hf__strdup(first->name);
-    int code = db->name ? open_connection(db, db->name, false, reterr) : hf__error_no_memory(reterr);
+    int code =
+        db->name ? open_connection(db, db->name, false, reterr) : hf__error_no_memory(reterr);
     if (code != 0) hf__database_close(db);
     return code;
 }

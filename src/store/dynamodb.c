@@ -109,7 +109,8 @@ static void complete(struct dynamodb *e, struct hf_call *call)
 {
     struct hf_answer *answer = &call->answer;
     answer->received_boot_us = hf__loop_now_us(e->loop);
-    if (!answer->attempts) answer->first_sent_boot_us = answer->sent_boot_us = answer->received_boot_us;
+    if (!answer->attempts)
+        answer->first_sent_boot_us = answer->sent_boot_us = answer->received_boot_us;
     answer->store = hf__store_time_at(&e->time, answer->received_boot_us);
     call->done(call);
 }
@@ -122,7 +123,9 @@ static void finish(struct transfer *t)
     bool was_refused = answer->code != 0 && answer->code != HF_ERR_OUTCOME_UNKNOWN;
     if (t->outcome_unknown && was_refused) { /* D2, and S4 for everything else */
         answer->code = answer->error.code = HF_ERR_OUTCOME_UNKNOWN;
-        hf__error_prefix(&answer->error, "it is not known whether an earlier attempt was carried out; the last one");
+        hf__error_prefix(
+            &answer->error,
+            "it is not known whether an earlier attempt was carried out; the last one");
     }
     if (t->request_id[0])
         answer->request_id = hf__arena_copy(call->arena, hf__slice_str(t->request_id));
@@ -169,13 +172,14 @@ static void add_header(struct transfer *t, const char *name, struct hf_slice val
 }
 
 /* Signs the body with the time as the store sees it. */
-static void sign(struct transfer *t, const struct hf_identity *identity, const struct hf_http_url *url)
+static void sign(struct transfer *t, const struct hf_identity *identity,
+                 const struct hf_http_url *url)
 {
     static const struct hf_slice type = {"application/x-amz-json-1.0", 26};
     struct dynamodb *e = t->engine;
     const struct hf_credentials *c = identity->credentials;
-    struct hf_slice target = hf__arena_printf(&t->headers, "DynamoDB_20120810.%s",
-                                              hf__op_names[t->call->op.kind]);
+    struct hf_slice target =
+        hf__arena_printf(&t->headers, "DynamoDB_20120810.%s", hf__op_names[t->call->op.kind]);
     char date[HF_AMZ_DATE_SIZE];
     struct hf_buf authorization;
     struct hf_sigv4_scope scope = {
@@ -185,12 +189,14 @@ static void sign(struct transfer *t, const struct hf_identity *identity, const s
     };
     hf__amz_date(scope.unix_s, date);
     struct hf_header headers[5] = {
-        {HF_LIT("content-type"), type}, {HF_LIT("host"), url->authority},
+        {HF_LIT("content-type"), type},
+        {HF_LIT("host"), url->authority},
         {HF_LIT("x-amz-date"), hf__slice_str(date)},
     };
     size_t count = 3;
     if (c->token)
-        headers[count++] = (struct hf_header){HF_LIT("x-amz-security-token"), hf__slice_str(c->token)};
+        headers[count++] =
+            (struct hf_header){HF_LIT("x-amz-security-token"), hf__slice_str(c->token)};
     headers[count++] = (struct hf_header){HF_LIT("x-amz-target"), target};
     struct hf_sigv4_request request = {.method = HF_LIT("POST"),
                                        .path = url->path,
@@ -198,8 +204,8 @@ static void sign(struct transfer *t, const struct hf_identity *identity, const s
                                        .header_count = count,
                                        .body = hf__buf_view(&t->body)};
     hf__buf_init(&authorization, 64 * 1024);
-    hf__sigv4_authorization(&request, &scope, hf__slice_str(c->access_key_id), hf__slice_str(c->secret),
-                            &e->signing_key, &authorization);
+    hf__sigv4_authorization(&request, &scope, hf__slice_str(c->access_key_id),
+                            hf__slice_str(c->secret), &e->signing_key, &authorization);
     t->http.header_count = 0;
     for (size_t i = 0; i < count; i++) add_header(t, headers[i].name.ptr, headers[i].value);
     add_header(t, "Authorization", hf__buf_view(&authorization));
@@ -229,7 +235,8 @@ static void dispatch(struct transfer *t, const struct hf_identity *identity)
     t->http.url = identity->endpoint;
     t->http.body = hf__buf_view(&t->body);
     t->http.timeout_ms = timeout_ms;
-    t->http.connect_timeout_ms = e->connect_timeout_ms < timeout_ms ? e->connect_timeout_ms : timeout_ms;
+    t->http.connect_timeout_ms =
+        e->connect_timeout_ms < timeout_ms ? e->connect_timeout_ms : timeout_ms;
     t->http.limit = HF_ANSWER_MAX_SIZE;
     t->http.ca_file = e->ca_file;
     t->http.on_header = on_header;
@@ -285,7 +292,8 @@ static void retry_or_finish(struct transfer *t, bool throttled)
 {
     struct dynamodb *e = t->engine;
     int attempts = t->call->op.attempts ? t->call->op.attempts : HF_RETRY_ATTEMPTS;
-    bool may = t->call->answer.attempts < attempts && !e->closing && hf__retry_take(&e->bucket, throttled);
+    bool may =
+        t->call->answer.attempts < attempts && !e->closing && hf__retry_take(&e->bucket, throttled);
     if (!may) {
         explain(t);
         finish(t);
@@ -304,8 +312,9 @@ static void on_lost(struct transfer *t, const char *why)
 {
     struct hf_answer *answer = &t->call->answer;
     bool is_write = hf__op_is_write(&t->call->op);
-    answer->code = hf__error_set(&answer->error, is_write ? HF_ERR_OUTCOME_UNKNOWN : HF_ERR_UNREACHABLE,
-                                 "no answer from the store: %s", why);
+    answer->code =
+        hf__error_set(&answer->error, is_write ? HF_ERR_OUTCOME_UNKNOWN : HF_ERR_UNREACHABLE,
+                      "no answer from the store: %s", why);
     t->outcome_unknown |= is_write;
     if (!is_write || hf__op_is_repeatable(&t->call->op)) { /* D1 */
         retry_or_finish(t, false);
@@ -342,7 +351,8 @@ static bool correct_skew(struct transfer *t)
     if (off > -SKEW_WORTH_CORRECTING_S && off < SKEW_WORTH_CORRECTING_S) return false;
     e->skew_s += off;
     t->skew_corrected = true;
-    hf__log(&e->store.log, HF_LOG_WARN, "this machine's clock is %lld s off the store's; signing with its time",
+    hf__log(&e->store.log, HF_LOG_WARN,
+            "this machine's clock is %lld s off the store's; signing with its time",
             (long long)-e->skew_s);
     return true;
 }
@@ -385,7 +395,8 @@ static void learn_time(struct transfer *t)
     int64_t second = t->date_unix_s * 1000000;
     bool fits = hf__store_time_report(&e->time, second, second + 999999, t->http.sent_boot_us,
                                       t->http.received_boot_us);
-    if (!fits) hf__log(&e->store.log, HF_LOG_WARN, "the store's clock jumped; learning its time anew");
+    if (!fits)
+        hf__log(&e->store.log, HF_LOG_WARN, "the store's clock jumped; learning its time anew");
 }
 
 static void on_answer(struct hf_http_request *request)
@@ -394,8 +405,8 @@ static void on_answer(struct hf_http_request *request)
     struct hf_answer *answer = &t->call->answer;
     struct hf_slice raw = hf__buf_view(&request->answer);
     if (request->outcome == HF_HTTP_NOT_SENT) {
-        answer->code = hf__error_set(&answer->error, HF_ERR_UNREACHABLE, "cannot reach %s: %s", request->url,
-                                     request->error.message);
+        answer->code = hf__error_set(&answer->error, HF_ERR_UNREACHABLE, "cannot reach %s: %s",
+                                     request->url, request->error.message);
         retry_or_finish(t, false);
         return;
     }
@@ -508,7 +519,8 @@ struct cancellation {
 static void on_cancel(struct hf_task *task)
 {
     struct cancellation *c = HF_CONTAINER(task, struct cancellation, task);
-    for (struct hf_list *node = c->engine->transfers.next; node != &c->engine->transfers; node = node->next) {
+    for (struct hf_list *node = c->engine->transfers.next; node != &c->engine->transfers;
+         node = node->next) {
         struct transfer *t = HF_CONTAINER(node, struct transfer, node);
         if (t->call->id != c->id) continue;
         cancel_transfer(t, "cancelled");
@@ -537,7 +549,8 @@ static void on_close(struct hf_task *task)
     struct dynamodb *e = HF_CONTAINER(task, struct ending, task)->engine;
     e->closing = true;
     while (!hf__list_empty(&e->transfers))
-        cancel_transfer(HF_CONTAINER(e->transfers.next, struct transfer, node), "the store was closed");
+        cancel_transfer(HF_CONTAINER(e->transfers.next, struct transfer, node),
+                        "the store was closed");
     if (e->http) hf__http_close(e->http);
     e->http = NULL;
 }
@@ -565,8 +578,8 @@ static const struct hf_store_engine dynamodb_engine = {submit, cancel, close_sto
 
 /* ---- opening ---- */
 
-static int start(struct dynamodb *e, const struct hf_url *url, const struct hf_store_options *options,
-                 struct hf_error *reterr)
+static int start(struct dynamodb *e, const struct hf_url *url,
+                 const struct hf_store_options *options, struct hf_error *reterr)
 {
     struct hf_keeper_options keeper = {
         .environment = options->environment,
@@ -612,7 +625,8 @@ int hf__dynamodb_open(struct hf_arena *arena, const char *text,
     e->timeout_ms = options->request_timeout_ms ? options->request_timeout_ms : DEFAULT_TIMEOUT_MS;
     e->connect_timeout_ms =
         options->connect_timeout_ms ? options->connect_timeout_ms : DEFAULT_CONNECT_TIMEOUT_MS;
-    code = hf__store_init(&e->store, &dynamodb_engine, options, url.path[0] ? url.path : "locks", reterr);
+    code = hf__store_init(&e->store, &dynamodb_engine, options, url.path[0] ? url.path : "locks",
+                          reterr);
     if (code == 0) code = start(e, &url, options, reterr);
     if (code == 0) *ret = &e->store;
     else close_store(&e->store);

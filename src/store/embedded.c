@@ -160,7 +160,8 @@ static void write_batch(struct embedded *e, struct hf_list *batch)
         struct hf_call *call = HF_CONTAINER(node, struct hf_call, node);
         if (code != 0 && rests_on_commit(call)) {
             struct hf_error mine = error;
-            if (!hf__op_is_write(&call->op) && mine.code == HF_ERR_OUTCOME_UNKNOWN) mine.code = HF_ERR_IO;
+            if (!hf__op_is_write(&call->op) && mine.code == HF_ERR_OUTCOME_UNKNOWN)
+                mine.code = HF_ERR_IO;
             fail(e, call, &mine);
         } else {
             complete(e, call);
@@ -481,8 +482,9 @@ static int open_url(struct hf_arena *arena, const char *text, const char *prefix
     if (code != 0) return code;
     if (in_memory != (url.path[0] == '\0'))
         return hf__error_set(reterr, HF_ERR_INVALID,
-                             in_memory ? "memory: takes no path; use file:PATH to keep the data"
-                                       : "file: needs a path, as in file:/var/lib/holdfast/locks.db");
+                             in_memory
+                                 ? "memory: takes no path; use file:PATH to keep the data"
+                                 : "file: needs a path, as in file:/var/lib/holdfast/locks.db");
     const char *table = hf__url_get(&url, "table");
     return open_engine(in_memory ? NULL : url.path, table ? table : "locks", options, ret, reterr);
 }

@@ -18,8 +18,10 @@ static const char *configured(const char *service, const char *wanted, hf_enviro
 {
     char name[64];
     if (wanted) return wanted;
-    const char *ignore = hf__profile_get(profiles, profiles->name, "ignore_configured_endpoint_urls");
-    if (hf__env_is_true(environment, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS") || hf__text_is_true(ignore))
+    const char *ignore =
+        hf__profile_get(profiles, profiles->name, "ignore_configured_endpoint_urls");
+    if (hf__env_is_true(environment, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS") ||
+        hf__text_is_true(ignore))
         return NULL;
     snprintf(name, sizeof name, "AWS_ENDPOINT_URL_%s", service);
     for (char *c = name; *c; c++) *c = (char)toupper((unsigned char)*c);
@@ -56,7 +58,8 @@ const char *hf__endpoint_find(struct hf_arena *arena, const char *service, const
     const char *url = configured(service, wanted, environment, profiles);
     if (url) return url;
     bool fips = is_on("AWS_USE_FIPS_ENDPOINT", "use_fips_endpoint", environment, profiles);
-    bool dual = is_on("AWS_USE_DUALSTACK_ENDPOINT", "use_dualstack_endpoint", environment, profiles);
+    bool dual =
+        is_on("AWS_USE_DUALSTACK_ENDPOINT", "use_dualstack_endpoint", environment, profiles);
     int i = 0;
     while (strncmp(region, partitions[i].prefix, strlen(partitions[i].prefix)) != 0) i++;
     return hf__arena_printf(arena, "https://%s%s.%s.%s", service, fips ? "-fips" : "", region,
@@ -75,7 +78,8 @@ int hf__http_url_parse(const char *url, struct hf_http_url *ret, struct hf_error
     parsed.path = authority[len] == '/' ? hf__slice_str(authority + len) : HF_LIT("/");
     if (len == 0 || authority[len] == '?' || authority[len] == '#' || memchr(authority, '@', len) ||
         strpbrk(url, " \r\n\t"))
-        return hf__error_set(reterr, HF_ERR_INVALID, "\"%s\" is not a plain http or https URL", url);
+        return hf__error_set(reterr, HF_ERR_INVALID, "\"%s\" is not a plain http or https URL",
+                             url);
     const char *host_end = authority + len;
     if (authority[0] == '[') {
         const char *bracket = memchr(authority, ']', len);

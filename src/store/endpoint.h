@@ -17,7 +17,8 @@ const char *hf__endpoint_find(struct hf_arena *arena, const char *service, const
                               const char *wanted, hf_environment environment,
                               const struct hf_profiles *profiles);
 
-/* Whether an endpoint is set for the service by any of these, so that no region is needed to find one. */
+/* Whether an endpoint is set for the service by any of these, so that no region is needed to find
+ * one. */
 bool hf__endpoint_is_set(const char *service, const char *wanted, hf_environment environment,
                          const struct hf_profiles *profiles);
 

@@ -41,7 +41,8 @@ static int no_table(const struct execution *x)
 {
     bool of_items = x->op->kind <= HF_SCAN;
     if (of_items) return hf__error_set(x->error, HF_ERR_NO_TABLE, "Requested resource not found");
-    return hf__error_set(x->error, HF_ERR_NO_TABLE, "Requested resource not found: Table: %.*s not found",
+    return hf__error_set(x->error, HF_ERR_NO_TABLE,
+                         "Requested resource not found: Table: %.*s not found",
                          HF_FMT(x->op->table));
 }
 
@@ -191,7 +192,8 @@ static int item_of_row(struct execution *x, sqlite3_stmt *row, struct hf_item *r
     struct hf_error why;
     if (x->arena->failed) return hf__error_no_memory(x->error);
     int code = hf__item_from_json(x->arena, json, ret, &why);
-    if (code == 0 || code == HF_ERR_NO_MEMORY) return hf__error_set(x->error, code, "%s", code ? why.message : "");
+    if (code == 0 || code == HF_ERR_NO_MEMORY)
+        return hf__error_set(x->error, code, "%s", code ? why.message : "");
     return hf__error_set(x->error, HF_ERR_DAMAGED, "%s: an item of table %.*s cannot be read: %s",
                          x->db->name, HF_FMT(x->table.name), why.message);
 }
@@ -302,10 +304,11 @@ static int check_update_spares_key(struct execution *x)
     for (size_t i = 0; x->op->update && i < x->op->update->count; i++) {
         struct hf_slice name = x->op->update->actions[i].path.parts[0].name;
         if (hf__schema_is_key_name(&x->table.schema, name))
-            return hf__error_set(x->error, HF_ERR_VALIDATION,
-                                 "One or more parameter values were invalid: Cannot update attribute "
-                                 "%.*s. This attribute is part of the key",
-                                 HF_FMT(name));
+            return hf__error_set(
+                x->error, HF_ERR_VALIDATION,
+                "One or more parameter values were invalid: Cannot update attribute "
+                "%.*s. This attribute is part of the key",
+                HF_FMT(name));
     }
     return 0;
 }
@@ -449,9 +452,10 @@ static int check_start_key(struct execution *x)
 {
     if (x->op->start_key.count == 0) return 0;
     if (hf__key_check(&x->table.schema, x->op->start_key, NULL) == 0) return 0;
-    return hf__error_set(x->error, HF_ERR_VALIDATION,
-                         "The provided starting key is invalid: The provided key element does not match "
-                         "the schema");
+    return hf__error_set(
+        x->error, HF_ERR_VALIDATION,
+        "The provided starting key is invalid: The provided key element does not match "
+        "the schema");
 }
 
 static int query(struct execution *x)
@@ -462,12 +466,14 @@ static int query(struct execution *x)
     int code = hf__key_condition_bind(op->where, &x->table.schema, &hash, &test, x->error);
     if (code == 0) code = check_start_key(x);
     if (code != 0) return code;
-    const struct hf_slice *key_name = hf__condition_find_name(op->filter, is_key_name, &x->table.schema);
+    const struct hf_slice *key_name =
+        hf__condition_find_name(op->filter, is_key_name, &x->table.schema);
     if (key_name)
-        return hf__error_set(x->error, HF_ERR_VALIDATION,
-                             "Filter Expression can only contain non-primary key attributes: Primary key "
-                             "attribute: %.*s",
-                             HF_FMT(*key_name));
+        return hf__error_set(
+            x->error, HF_ERR_VALIDATION,
+            "Filter Expression can only contain non-primary key attributes: Primary key "
+            "attribute: %.*s",
+            HF_FMT(*key_name));
     struct range range = range_of(x, test);
     struct hf_slice pk = sortable(x, hash);
     struct columns start;
@@ -477,8 +483,9 @@ static int query(struct execution *x)
         bool outside = !hf__slice_eq(start.pk, pk) || hf__slice_cmp(start.sk, range.lo) < 0 ||
                        hf__slice_cmp(start.sk, range.hi) >= 0;
         if (outside)
-            return hf__error_set(x->error, HF_ERR_VALIDATION,
-                                 "The provided starting key does not match the range key predicate");
+            return hf__error_set(
+                x->error, HF_ERR_VALIDATION,
+                "The provided starting key does not match the range key predicate");
         if (op->backward) range.hi = start.sk;
         else range.lo = just_above(x, start.sk);
     }

@@ -25,8 +25,8 @@ int hf__fetch(struct hf_provider_context *context, struct hf_http_request *reque
         struct hf_slice why = body;
         hf__xml_text(context->arena, body, "Message", &why);
         if (why.len > 200) why.len = 200;
-        code = hf__error_set(reterr, HF_ERR_CREDENTIALS, "%s at %s answered with status %d%s%.*s", who,
-                             request->url, request->status, why.len ? ": " : "", HF_FMT(why));
+        code = hf__error_set(reterr, HF_ERR_CREDENTIALS, "%s at %s answered with status %d%s%.*s",
+                             who, request->url, request->status, why.len ? ": " : "", HF_FMT(why));
     } else {
         *ret = hf__arena_copy(context->arena, body);
         if (context->arena->failed) code = hf__error_no_memory(reterr);

@@ -6,7 +6,8 @@ static struct hf_slice trim(struct hf_slice text)
 {
     while (text.len && strchr(" \t\r", text.ptr[0]) && text.ptr[0])
         text = hf__slice(text.ptr + 1, text.len - 1);
-    while (text.len && text.ptr[text.len - 1] && strchr(" \t\r", text.ptr[text.len - 1])) text.len--;
+    while (text.len && text.ptr[text.len - 1] && strchr(" \t\r", text.ptr[text.len - 1]))
+        text.len--;
     return text;
 }
 
@@ -44,8 +45,8 @@ static int parse_line(struct hf_arena *arena, struct hf_slice line, const char *
     if (text.ptr[0] == '[') {
         const char *close = memchr(text.ptr, ']', text.len);
         if (!close)
-            return hf__error_set(reterr, HF_ERR_SYNTAX, "%s, line %d: a section needs a closing ]", where,
-                                 number);
+            return hf__error_set(reterr, HF_ERR_SYNTAX, "%s, line %d: a section needs a closing ]",
+                                 where, number);
         struct hf_slice name = trim(hf__slice(text.ptr + 1, (size_t)(close - text.ptr) - 1));
         *section = section_name(arena, name);
         return *section && add(arena, ini, *section, NULL, NULL) ? 0 : hf__error_no_memory(reterr);
@@ -67,12 +68,13 @@ int hf__ini_parse(struct hf_arena *arena, struct hf_slice text, const char *name
     const char *section = NULL;
     const char *at = text.ptr, *end = text.ptr + text.len;
     if (text.len > HF_INI_MAX_SIZE)
-        return hf__error_set(reterr, HF_ERR_LIMIT, "%s is larger than %d bytes", name, HF_INI_MAX_SIZE);
+        return hf__error_set(reterr, HF_ERR_LIMIT, "%s is larger than %d bytes", name,
+                             HF_INI_MAX_SIZE);
     for (int number = 1; at < end; number++) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         if (!stop) stop = end;
-        int code = parse_line(arena, hf__slice(at, (size_t)(stop - at)), &section, &ini, name, number,
-                              reterr);
+        int code = parse_line(arena, hf__slice(at, (size_t)(stop - at)), &section, &ini, name,
+                              number, reterr);
         if (code != 0) return code;
         at = stop + 1;
     }

@@ -72,8 +72,8 @@ static int resolve(struct hf_keeper *k, struct hf_credentials **ret, struct hf_e
         .secret = k->options.secret,
         .token = k->options.token,
     };
-    int code = hf__profiles_load(&arena, k->options.environment, k->options.profile, &context.profiles,
-                                 reterr);
+    int code = hf__profiles_load(&arena, k->options.environment, k->options.profile,
+                                 &context.profiles, reterr);
     if (code == 0 && !k->endpoint) code = locate(k, &context, reterr);
     context.region = k->region;
     if (code == 0) code = hf__providers_resolve(&context, ret, reterr);
@@ -110,8 +110,8 @@ static void adopt(struct hf_keeper *k, int code, struct hf_credentials *fresh,
     pthread_mutex_unlock(&k->mutex);
     hf__credentials_unref(old);
     if (keeps)
-        hf__log(&k->options.log, HF_LOG_WARN, "credentials could not be refreshed, using the old ones: %s",
-                error->message);
+        hf__log(&k->options.log, HF_LOG_WARN,
+                "credentials could not be refreshed, using the old ones: %s", error->message);
 }
 
 static void sleep_until_needed(struct hf_keeper *k)

@@ -19,7 +19,7 @@ struct hf_keeper_options {
     hf_environment environment;
     const struct hf_clock *clock;
     struct hf_log log;
-    const char *profile;  /* these may be NULL; the strings are copied */
+    const char *profile; /* these may be NULL; the strings are copied */
     const char *region;
     const char *endpoint;
     const char *access_key_id;

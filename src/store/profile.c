@@ -22,7 +22,8 @@ int hf__read_file(struct hf_arena *arena, const char *path, size_t limit, struct
     size_t len = 0, size = (size_t)info.st_size;
     int code = 0;
     if (!S_ISREG(info.st_mode) || size > limit)
-        code = hf__error_set(reterr, HF_ERR_LIMIT, "%s is not a file of at most %zu bytes", path, limit);
+        code = hf__error_set(reterr, HF_ERR_LIMIT, "%s is not a file of at most %zu bytes", path,
+                             limit);
     else if (!(text = hf__arena_alloc(arena, size + 1))) code = hf__error_no_memory(reterr);
     while (code == 0 && len < size) {
         ssize_t got = read(fd, text + len, size - len);
@@ -67,7 +68,8 @@ int hf__profiles_load(struct hf_arena *arena, hf_environment environment, const 
     profiles.credentials_path =
         default_path(arena, environment, "AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials");
     int code = load_file(arena, profiles.config_path, &profiles.config, reterr);
-    if (code == 0) code = load_file(arena, profiles.credentials_path, &profiles.credentials, reterr);
+    if (code == 0)
+        code = load_file(arena, profiles.credentials_path, &profiles.credentials, reterr);
     if (code == 0) *ret = profiles;
     return code;
 }

@@ -6,8 +6,8 @@
 #include "store/ini.h"
 
 struct hf_profiles {
-    const char *name;          /* the one in use */
-    bool is_named;             /* somebody asked for it, so it must exist */
+    const char *name; /* the one in use */
+    bool is_named;    /* somebody asked for it, so it must exist */
     const char *config_path;
     const char *credentials_path;
     struct hf_ini config;
@@ -30,7 +30,8 @@ const char *hf__profile_get(const struct hf_profiles *profiles, const char *name
 const char *hf__sso_session_get(const struct hf_profiles *profiles, const char *name,
                                 const char *key);
 
-/* A whole file in the arena. HF_ERR_IO when it cannot be read; *ret_missing tells that it is not there. */
+/* A whole file in the arena. HF_ERR_IO when it cannot be read; *ret_missing tells that it is not
+ * there. */
 int hf__read_file(struct hf_arena *arena, const char *path, size_t limit, struct hf_slice *ret,
                   bool *ret_missing, struct hf_error *reterr);
 

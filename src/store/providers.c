@@ -22,8 +22,8 @@ typedef int (*provider_fn)(struct hf_provider_context *c, struct hf_credentials 
 static int static_keys(const char *provider, const char *id, const char *secret, const char *token,
                        struct hf_credentials **ret, struct hf_error *reterr)
 {
-    return hf__credentials_new(provider, hf__slice_str(id), hf__slice_str(secret), hf__slice_str(token), 0,
-                               ret, reterr);
+    return hf__credentials_new(provider, hf__slice_str(id), hf__slice_str(secret),
+                               hf__slice_str(token), 0, ret, reterr);
 }
 
 static int from_options(struct hf_provider_context *c, struct hf_credentials **ret,
@@ -43,8 +43,8 @@ static int from_environment(struct hf_provider_context *c, struct hf_credentials
         return hf__error_set(reterr, HF_ERR_CREDENTIALS, "AWS_%s is set, but AWS_%s is not",
                              id ? "ACCESS_KEY_ID" : "SECRET_ACCESS_KEY",
                              id ? "SECRET_ACCESS_KEY" : "ACCESS_KEY_ID");
-    return static_keys("environment", id, secret, hf__env_get(c->environment, "AWS_SESSION_TOKEN"), ret,
-                       reterr);
+    return static_keys("environment", id, secret, hf__env_get(c->environment, "AWS_SESSION_TOKEN"),
+                       ret, reterr);
 }
 
 static int from_web_identity(struct hf_provider_context *c, struct hf_credentials **ret,
@@ -92,10 +92,12 @@ static int container_token(struct hf_provider_context *c, struct hf_slice *ret,
     const char *file = hf__env_get(c->environment, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
     *ret = hf__slice_str(hf__env_get(c->environment, "AWS_CONTAINER_AUTHORIZATION_TOKEN"));
     if (file && hf__read_file(c->arena, file, HF_CREDENTIALS_MAX_SIZE, ret, NULL, reterr) != 0)
-        return hf__error_set(reterr, HF_ERR_CREDENTIALS, "container credentials: cannot read %s", file);
+        return hf__error_set(reterr, HF_ERR_CREDENTIALS, "container credentials: cannot read %s",
+                             file);
     if (ret->len && (memchr(ret->ptr, '\r', ret->len) || memchr(ret->ptr, '\n', ret->len)))
-        return hf__error_set(reterr, HF_ERR_CREDENTIALS,
-                             "container credentials: the authorization token contains a line break");
+        return hf__error_set(
+            reterr, HF_ERR_CREDENTIALS,
+            "container credentials: the authorization token contains a line break");
     return 0;
 }
 
@@ -135,7 +137,9 @@ static int imds_get(struct hf_provider_context *c, struct hf_slice token, const 
 {
     const char *base = hf__env_get(c->environment, "AWS_EC2_METADATA_SERVICE_ENDPOINT");
     bool is_token = token.len == 0;
-    const char *url = hf__arena_printf(c->arena, "%s/latest/%s", base ? base : "http://169.254.169.254", path).ptr;
+    const char *url =
+        hf__arena_printf(c->arena, "%s/latest/%s", base ? base : "http://169.254.169.254", path)
+            .ptr;
     struct hf_http_request request = hf__fetch_request(is_token ? "PUT" : "GET", url);
     request.no_proxy = true;
     request.timeout_ms = IMDS_TIMEOUT_MS;
@@ -151,7 +155,8 @@ static int imds_token(struct hf_provider_context *c, struct hf_slice *ret, struc
     if (hf__env_is_true(c->environment, "AWS_EC2_METADATA_DISABLED")) return NOT_HERE;
     int code = imds_get(c, hf__slice(NULL, 0), "api/token", ret, reterr);
     if (code == 0 && !is_word(*ret))
-        return hf__error_set(reterr, HF_ERR_CREDENTIALS, "the instance's metadata server gave no token");
+        return hf__error_set(reterr, HF_ERR_CREDENTIALS,
+                             "the instance's metadata server gave no token");
     return code;
 }
 
@@ -165,7 +170,8 @@ static int from_imds(struct hf_provider_context *c, struct hf_credentials **ret,
     if (code != 0) return code;
     while (role.len && role.ptr[role.len - 1] <= ' ') role.len--;
     if (!is_word(role))
-        return hf__error_set(reterr, HF_ERR_CREDENTIALS, "the EC2 instance has no role attached to it");
+        return hf__error_set(reterr, HF_ERR_CREDENTIALS,
+                             "the EC2 instance has no role attached to it");
     const char *path = hf__arena_printf(c->arena, "%s%.*s", base, HF_FMT(role)).ptr;
     code = path ? imds_get(c, token, path, &body, reterr) : hf__error_no_memory(reterr);
     return code == 0 ? hf__credentials_from_json("imds", body, false, ret, reterr) : code;
@@ -178,9 +184,11 @@ int hf__imds_region(struct hf_provider_context *c, const char **ret, struct hf_e
     if (code == 0) code = imds_get(c, token, "meta-data/placement/region", &region, reterr);
     if (code == 0 && !is_word(region)) code = NOT_HERE;
     if (code == 0) *ret = hf__arena_str(c->arena, region);
-    return code == 0 ? 0
-                     : hf__error_set(reterr, HF_ERR_CREDENTIALS,
-                                     "no AWS region is set; set AWS_REGION, or add region=… to the store URL");
+    return code == 0
+               ? 0
+               : hf__error_set(
+                     reterr, HF_ERR_CREDENTIALS,
+                     "no AWS region is set; set AWS_REGION, or add region=… to the store URL");
 }
 
 /* ---- profile ---- */
@@ -194,10 +202,12 @@ static int from_process(const char *command, struct hf_provider_context *c,
     struct hf_slice output;
     char **argv = hf__split_command(c->arena, command);
     if (!argv)
-        return hf__error_set(reterr, HF_ERR_CREDENTIALS, "credential_process cannot be split into words: %s",
-                             command);
-    int code = hf__subprocess_run(c->arena, argv, PROCESS_TIMEOUT_MS, HF_CREDENTIALS_MAX_SIZE, &output, reterr);
-    if (code == 0) code = hf__credentials_from_json("credential_process", output, true, ret, reterr);
+        return hf__error_set(reterr, HF_ERR_CREDENTIALS,
+                             "credential_process cannot be split into words: %s", command);
+    int code = hf__subprocess_run(c->arena, argv, PROCESS_TIMEOUT_MS, HF_CREDENTIALS_MAX_SIZE,
+                                  &output, reterr);
+    if (code == 0)
+        code = hf__credentials_from_json("credential_process", output, true, ret, reterr);
     if (code != 0) hf__error_prefix(reterr, "credential_process");
     return code;
 }
@@ -217,7 +227,8 @@ static int sso_token(struct hf_provider_context *c, const char *name, struct hf_
     sha1_update(&sha1, strlen(name), (const uint8_t *)name);
     sha1_digest(&sha1, sizeof digest, digest);
     hf__hex_encode(digest, sizeof digest, hex);
-    const char *path = hf__arena_printf(c->arena, "%s/.aws/sso/cache/%s.json", home ? home : "", hex).ptr;
+    const char *path =
+        hf__arena_printf(c->arena, "%s/.aws/sso/cache/%s.json", home ? home : "", hex).ptr;
     if (!path) return hf__error_no_memory(reterr);
     if (hf__read_file(c->arena, path, HF_CREDENTIALS_MAX_SIZE, &json, NULL, reterr) != 0)
         return hf__error_set(reterr, HF_ERR_CREDENTIALS,
@@ -230,11 +241,11 @@ static int sso_token(struct hf_provider_context *c, const char *name, struct hf_
         else hf__json_skip(&r);
     }
     if (hf__json_finish(&r) != 0 || !is_word(token) || !hf__parse_rfc3339(expires, &expires_ms))
-        return hf__error_set(reterr, HF_ERR_CREDENTIALS, "the SSO token in %s cannot be read; run: aws sso login",
-                             path);
+        return hf__error_set(reterr, HF_ERR_CREDENTIALS,
+                             "the SSO token in %s cannot be read; run: aws sso login", path);
     if (expires_ms <= hf__clock_wall_us(c->clock) / 1000)
-        return hf__error_set(reterr, HF_ERR_CREDENTIALS, "the SSO token for \"%s\" has expired; run: aws sso login",
-                             name);
+        return hf__error_set(reterr, HF_ERR_CREDENTIALS,
+                             "the SSO token for \"%s\" has expired; run: aws sso login", name);
     *ret = token;
     return 0;
 }
@@ -254,12 +265,14 @@ static int from_sso(struct hf_provider_context *c, const char *profile, struct h
     if (!session && !start_url) return NOT_HERE;
     if (!region || !account || !role)
         return hf__error_set(reterr, HF_ERR_CREDENTIALS,
-                             "profile %s: SSO needs sso_region, sso_account_id and sso_role_name", profile);
+                             "profile %s: SSO needs sso_region, sso_account_id and sso_role_name",
+                             profile);
     int code = sso_token(c, session ? session : start_url, &token, reterr);
     if (code != 0) return code;
-    const char *base = hf__endpoint_is_set("sso", NULL, c->environment, p)
-                           ? hf__endpoint_find(c->arena, "sso", region, NULL, c->environment, p)
-                           : hf__arena_printf(c->arena, "https://portal.sso.%s.amazonaws.com", region).ptr;
+    const char *base =
+        hf__endpoint_is_set("sso", NULL, c->environment, p)
+            ? hf__endpoint_find(c->arena, "sso", region, NULL, c->environment, p)
+            : hf__arena_printf(c->arena, "https://portal.sso.%s.amazonaws.com", region).ptr;
     hf__buf_init(&url, 4096);
     hf__buf_printf(&url, "%s/federation/credentials?role_name=", base ? base : "");
     hf__form_encode(hf__slice_str(role), &url);
@@ -287,7 +300,8 @@ static int from_credential_source(struct hf_provider_context *c, const char *sou
         if (strcmp(sources[i].name, source) != 0) continue;
         int code = sources[i].provide(c, ret, reterr);
         if (code != NOT_HERE) return code;
-        return hf__error_set(reterr, HF_ERR_CREDENTIALS, "credential_source %s has no credentials", source);
+        return hf__error_set(reterr, HF_ERR_CREDENTIALS, "credential_source %s has no credentials",
+                             source);
     }
     return hf__error_set(reterr, HF_ERR_CREDENTIALS, "\"%s\" is not a credential_source", source);
 }
@@ -307,10 +321,11 @@ static int from_role(struct hf_provider_context *c, const char *profile, int dep
     if (!role.arn) return NOT_HERE;
     if (token_file) return hf__sts_web_identity(c, &role, token_file, ret, reterr);
     if (!source_profile == !source)
-        return hf__error_set(reterr, HF_ERR_CREDENTIALS,
-                             "profile %s has a role_arn: it needs one of source_profile, credential_source "
-                             "and web_identity_token_file",
-                             profile);
+        return hf__error_set(
+            reterr, HF_ERR_CREDENTIALS,
+            "profile %s has a role_arn: it needs one of source_profile, credential_source "
+            "and web_identity_token_file",
+            profile);
     int code = source_profile ? from_profile_named(c, source_profile, depth + 1, &base, reterr)
                               : from_credential_source(c, source, &base, reterr);
     if (code == 0) code = hf__sts_assume_role(c, &role, base, ret, reterr);
@@ -326,15 +341,18 @@ static int from_profile_keys(struct hf_provider_context *c, const char *profile,
     const char *secret = hf__profile_get(p, profile, "aws_secret_access_key");
     if (!id && !secret) return NOT_HERE;
     if (!id || !secret)
-        return hf__error_set(reterr, HF_ERR_CREDENTIALS, "profile %s has only half of a pair of keys", profile);
-    return static_keys("profile", id, secret, hf__profile_get(p, profile, "aws_session_token"), ret, reterr);
+        return hf__error_set(reterr, HF_ERR_CREDENTIALS,
+                             "profile %s has only half of a pair of keys", profile);
+    return static_keys("profile", id, secret, hf__profile_get(p, profile, "aws_session_token"), ret,
+                       reterr);
 }
 
 static int from_profile_named(struct hf_provider_context *c, const char *name, int depth,
                               struct hf_credentials **ret, struct hf_error *reterr)
 {
     if (depth > DEEPEST_CHAIN)
-        return hf__error_set(reterr, HF_ERR_CREDENTIALS, "profile %s: source_profile leads in a circle", name);
+        return hf__error_set(reterr, HF_ERR_CREDENTIALS,
+                             "profile %s: source_profile leads in a circle", name);
     /* A profile may name itself as source: then it means its own keys. */
     bool is_source = depth > 0;
     int code = is_source ? from_profile_keys(c, name, ret, reterr) : NOT_HERE;
@@ -344,7 +362,8 @@ static int from_profile_named(struct hf_provider_context *c, const char *name, i
     const char *process = hf__profile_get(&c->profiles, name, "credential_process");
     if (code == NOT_HERE && process) code = from_process(process, c, ret, reterr);
     if (code == NOT_HERE && is_source)
-        return hf__error_set(reterr, HF_ERR_CREDENTIALS, "source_profile %s has no credentials", name);
+        return hf__error_set(reterr, HF_ERR_CREDENTIALS, "source_profile %s has no credentials",
+                             name);
     return code;
 }
 
@@ -353,8 +372,8 @@ static int from_profile(struct hf_provider_context *c, struct hf_credentials **r
 {
     const struct hf_profiles *p = &c->profiles;
     if (p->is_named && !hf__profile_exists(p, p->name))
-        return hf__error_set(reterr, HF_ERR_CREDENTIALS, "profile %s is neither in %s nor in %s", p->name,
-                             p->config_path ? p->config_path : "~/.aws/config",
+        return hf__error_set(reterr, HF_ERR_CREDENTIALS, "profile %s is neither in %s nor in %s",
+                             p->name, p->config_path ? p->config_path : "~/.aws/config",
                              p->credentials_path ? p->credentials_path : "~/.aws/credentials");
     return from_profile_named(c, p->name, 0, ret, reterr);
 }
@@ -374,8 +393,9 @@ int hf__providers_resolve(struct hf_provider_context *c, struct hf_credentials *
         if (code != 0 && !guess) return hf__error_set(reterr, code, "%s", error.message);
         if (code == 0) return 0;
     }
-    return hf__error_set(reterr, HF_ERR_CREDENTIALS,
-                         "no AWS credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
-                         "AWS_PROFILE, or run where a role is attached%s%s",
-                         error.code ? "; " : "", error.code ? error.message : "");
+    return hf__error_set(
+        reterr, HF_ERR_CREDENTIALS,
+        "no AWS credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
+        "AWS_PROFILE, or run where a role is attached%s%s",
+        error.code ? "; " : "", error.code ? error.message : "");
 }

@@ -34,7 +34,8 @@ void hf__retry_refund(struct hf_retry_bucket *bucket, int cost);
 
 int hf__retry_cost(bool throttled);
 
-/* How long to wait before attempt n + 1; `unit` is random in [0, 1). `asked_ms` is the server's wish, or 0. */
+/* How long to wait before attempt n + 1; `unit` is random in [0, 1). `asked_ms` is the server's
+ * wish, or 0. */
 int64_t hf__retry_delay_us(int attempts_made, bool throttled, double unit, int64_t asked_ms);
 
 #endif

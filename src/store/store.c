@@ -28,8 +28,7 @@ int hf__store_open(const char *url, const struct hf_store_options *options, stru
         hf__arena_free(&arena);
         return code;
     }
-    return hf__error_set(reterr, HF_ERR_INVALID,
-                         url);
+    return hf__error_set(reterr, HF_ERR_INVALID, url);
 }
 
 int hf__store_init(struct hf_store *store, const struct hf_store_engine *engine,

@@ -51,15 +51,15 @@ struct hf_call {
 
 struct hf_store_options {
     struct hf_log log;
-    const struct hf_clock *clock;  /* NULL: the system's */
+    const struct hf_clock *clock;   /* NULL: the system's */
     const char *const *environment; /* pairs of name and value, NULL-terminated; NULL: getenv() */
-    const char *access_key_id;     /* explicit AWS credentials; NULL: found as AWS's clients do */
+    const char *access_key_id;      /* explicit AWS credentials; NULL: found as AWS's clients do */
     const char *secret_access_key;
     const char *session_token;
-    int request_timeout_ms;        /* one attempt over the network; 0: 3000 */
-    int connect_timeout_ms;        /* 0: 1000 */
-    int busy_timeout_ms;           /* waiting for another process's write to a file; 0: 5000 */
-    int sweep_period_ms;           /* between TTL sweeps of the embedded engine; 0: 60000 */
+    int request_timeout_ms; /* one attempt over the network; 0: 3000 */
+    int connect_timeout_ms; /* 0: 1000 */
+    int busy_timeout_ms;    /* waiting for another process's write to a file; 0: 5000 */
+    int sweep_period_ms;    /* between TTL sweeps of the embedded engine; 0: 60000 */
 };
 
 /* NULL options are the defaults. */

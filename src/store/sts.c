@@ -37,8 +37,8 @@ static const char *sts_region(const struct hf_provider_context *context)
 
 /* Adds the headers of a signed form to a request. */
 static int sign(struct hf_provider_context *context, const struct hf_credentials *source,
-                struct hf_slice body, const struct hf_http_url *url, struct hf_http_request *request,
-                struct hf_error *reterr)
+                struct hf_slice body, const struct hf_http_url *url,
+                struct hf_http_request *request, struct hf_error *reterr)
 {
     char date[HF_AMZ_DATE_SIZE];
     struct hf_sigv4_scope scope = {.region = hf__slice_str(sts_region(context)),
@@ -80,14 +80,15 @@ static int call(struct hf_provider_context *context, struct hf_slice body,
 {
     struct hf_http_url parsed;
     struct hf_arena *arena = context->arena;
-    const char *url = hf__endpoint_find(arena, "sts", sts_region(context), NULL, context->environment,
-                                        &context->profiles);
+    const char *url = hf__endpoint_find(arena, "sts", sts_region(context), NULL,
+                                        context->environment, &context->profiles);
     if (!url) return hf__error_no_memory(reterr);
     int code = hf__http_url_parse(url, &parsed, reterr);
     if (code != 0) return code;
     struct hf_http_request request = hf__fetch_request("POST", url);
     request.body = body;
-    request.headers[request.header_count++] = hf__arena_printf(arena, "Content-Type: %s", form_type).ptr;
+    request.headers[request.header_count++] =
+        hf__arena_printf(arena, "Content-Type: %s", form_type).ptr;
     request.headers[request.header_count++] =
         hf__arena_printf(arena, "Host: %.*s", HF_FMT(parsed.authority)).ptr;
     if (arena->failed) return hf__error_no_memory(reterr);
@@ -116,8 +117,11 @@ int hf__sts_web_identity(struct hf_provider_context *context, const struct hf_ro
 {
     struct hf_buf body;
     struct hf_slice token, answer;
-    int code = hf__read_file(context->arena, token_file, HF_CREDENTIALS_MAX_SIZE, &token, NULL, reterr);
-    if (code != 0) return hf__error_set(reterr, HF_ERR_CREDENTIALS, "web identity: cannot read %s", token_file);
+    int code =
+        hf__read_file(context->arena, token_file, HF_CREDENTIALS_MAX_SIZE, &token, NULL, reterr);
+    if (code != 0)
+        return hf__error_set(reterr, HF_ERR_CREDENTIALS, "web identity: cannot read %s",
+                             token_file);
     while (token.len && token.ptr[token.len - 1] <= ' ') token.len--;
     hf__buf_init(&body, 4 * HF_CREDENTIALS_MAX_SIZE);
     add_role(context, role, "AssumeRoleWithWebIdentity", &body);

@@ -110,13 +110,16 @@ int hf__subprocess_run(struct hf_arena *arena, char *const *argv, int timeout_ms
     pid_t pid;
     int failure = out < 0 || err < 0 ? errno : start(argv, out, err, &pid);
     if (failure != 0)
-        code = hf__error_set(reterr, HF_ERR_CREDENTIALS, "cannot run %s: %s", argv[0], strerror(failure));
+        code = hf__error_set(reterr, HF_ERR_CREDENTIALS, "cannot run %s: %s", argv[0],
+                             strerror(failure));
     else if (!wait_for(pid, timeout_ms, &status))
-        code = hf__error_set(reterr, HF_ERR_CREDENTIALS, "%s did not end within %d ms", argv[0], timeout_ms);
+        code = hf__error_set(reterr, HF_ERR_CREDENTIALS, "%s did not end within %d ms", argv[0],
+                             timeout_ms);
     else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         code = explain(arena, argv[0], status, err, reterr);
     else if (collect(arena, out, limit, ret) != 0)
-        code = hf__error_set(reterr, HF_ERR_CREDENTIALS, "%s printed more than %zu bytes", argv[0], limit);
+        code = hf__error_set(reterr, HF_ERR_CREDENTIALS, "%s printed more than %zu bytes", argv[0],
+                             limit);
     if (out >= 0) close(out);
     if (err >= 0) close(err);
     return code;

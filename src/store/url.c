@@ -66,14 +66,15 @@ int hf__url_parse(struct hf_arena *arena, const char *text, const char *prefix,
 {
     struct hf_url url = {0};
     if (strlen(text) > HF_URL_MAX_SIZE)
-        return hf__error_set(reterr, HF_ERR_LIMIT, "store URL: longer than %d bytes", HF_URL_MAX_SIZE);
+        return hf__error_set(reterr, HF_ERR_LIMIT, "store URL: longer than %d bytes",
+                             HF_URL_MAX_SIZE);
     const char *at = text + strlen(prefix), *question = strchr(at, '?');
     struct hf_slice path = hf__slice(at, question ? (size_t)(question - at) : strlen(at));
     url.path = decode(arena, path);
     if (arena->failed) return hf__error_no_memory(reterr);
     if (!url.path)
-        return hf__error_set(reterr, HF_ERR_INVALID, "store URL: \"%.*s\" is not percent-encoded text",
-                             HF_FMT(path));
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "store URL: \"%.*s\" is not percent-encoded text", HF_FMT(path));
     for (at = question ? question + 1 : NULL; at && *at;) {
         const char *stop = strchr(at, '&');
         struct hf_slice part = hf__slice(at, stop ? (size_t)(stop - at) : strlen(at));

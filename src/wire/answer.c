@@ -30,7 +30,8 @@ static void put_table(struct hf_json_writer *w, const struct hf_table_info *tabl
     hf__json_put_int64(w, table->item_count);
     hf__json_put_name(w, "BillingModeSummary");
     hf__json_open(w, '{');
-    put_string(w, "BillingMode", table->on_demand ? HF_LIT("PAY_PER_REQUEST") : HF_LIT("PROVISIONED"));
+    put_string(w, "BillingMode",
+               table->on_demand ? HF_LIT("PAY_PER_REQUEST") : HF_LIT("PROVISIONED"));
     hf__json_close(w, '}');
     hf__json_close(w, '}');
 }
@@ -209,7 +210,8 @@ static void read_billing(struct hf_json_reader *json, bool *ret_on_demand)
     hf__json_object(json);
     while (hf__json_key(json, &key)) {
         if (!hf__slice_is(key, "BillingMode")) hf__json_skip(json);
-        else if (hf__json_string(json, &mode)) *ret_on_demand = hf__slice_is(mode, "PAY_PER_REQUEST");
+        else if (hf__json_string(json, &mode))
+            *ret_on_demand = hf__slice_is(mode, "PAY_PER_REQUEST");
     }
 }
 
@@ -293,7 +295,8 @@ int hf__answer_read(struct hf_arena *arena, enum hf_op_kind kind, struct hf_slic
     hf__json_reader_init(&r.json, body, HF_ANSWER_MAX_SIZE, arena);
     hf__json_object(&r.json);
     while (hf__json_key(&r.json, &key)) read_member(&r, key);
-    bool has_table = kind == HF_CREATE_TABLE || kind == HF_DESCRIBE_TABLE || kind == HF_DELETE_TABLE;
+    bool has_table =
+        kind == HF_CREATE_TABLE || kind == HF_DESCRIBE_TABLE || kind == HF_DELETE_TABLE;
     if (!r.json.failed && has_table && ret->table.schema.hash_name.len == 0)
         hf__json_fail(&r.json, "the table's key is missing");
     if (hf__json_finish(&r.json) == 0) return 0;

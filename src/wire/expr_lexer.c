@@ -26,8 +26,8 @@ static size_t run(const char *at, const char *end, bool (*member)(char))
 
 static size_t sign_length(const char *at, const char *end)
 {
-    if (end - at >= 2 && (memcmp(at, "<>", 2) == 0 || memcmp(at, "<=", 2) == 0 ||
-                          memcmp(at, ">=", 2) == 0))
+    if (end - at >= 2 &&
+        (memcmp(at, "<>", 2) == 0 || memcmp(at, "<=", 2) == 0 || memcmp(at, ">=", 2) == 0))
         return 2;
     return *at && strchr("()[],.+-=<>", *at) ? 1 : 0;
 }

@@ -44,8 +44,8 @@ static bool syntax_error(struct parser *p)
     struct hf_token bad = p->token;
     struct hf_token next = hf__token_next(bad.text.ptr + bad.text.len, text_end(p));
     const char *from = p->previous.ptr ? p->previous.ptr : bad.text.ptr;
-    const char *to = next.kind == HF_TOKEN_END ? bad.text.ptr + bad.text.len
-                                               : next.text.ptr + next.text.len;
+    const char *to =
+        next.kind == HF_TOKEN_END ? bad.text.ptr + bad.text.len : next.text.ptr + next.text.len;
     if (bad.kind == HF_TOKEN_END) to = p->previous.ptr ? p->previous.ptr + p->previous.len : to;
     struct hf_slice token = bad.kind == HF_TOKEN_END ? HF_LIT("<EOF>") : bad.text;
     return FAIL(p, "Invalid %s: Syntax error; token: \"%.*s\", near: \"%.*s\"", p->where,
@@ -104,8 +104,8 @@ static int begin(struct parser *p, struct hf_arena *arena, struct hf_slice text,
                              where, text.len);
     p->token = hf__token_next(text.ptr, text_end(p));
     if (p->token.kind == HF_TOKEN_END)
-        return hf__error_set(reterr, HF_ERR_VALIDATION, "Invalid %s: The expression can not be empty;",
-                             where);
+        return hf__error_set(reterr, HF_ERR_VALIDATION,
+                             "Invalid %s: The expression can not be empty;", where);
     return 0;
 }
 
@@ -127,10 +127,11 @@ static bool resolve_name(struct parser *p, struct hf_slice alias, struct hf_slic
         *ret = b->names.attrs[i].value.bytes;
         return true;
     }
-    return FAIL(p,
-                "Invalid %s: An expression attribute name used in the document path is not defined; "
-                "attribute name: %.*s",
-                p->where, HF_FMT(alias));
+    return FAIL(
+        p,
+        "Invalid %s: An expression attribute name used in the document path is not defined; "
+        "attribute name: %.*s",
+        p->where, HF_FMT(alias));
 }
 
 static bool resolve_value(struct parser *p, struct hf_slice placeholder, struct hf_value *ret)
@@ -187,18 +188,20 @@ static bool take_path(struct parser *p, struct hf_path *ret)
     size_t count = 0;
     do {
         if (count > HF_PATH_MAX_PARTS)
-            return FAIL(p,
-                        "Invalid %s: The document path has too many nesting levels; nesting levels: "
-                        "%zu",
-                        p->where, count);
+            return FAIL(
+                p,
+                "Invalid %s: The document path has too many nesting levels; nesting levels: "
+                "%zu",
+                p->where, count);
         struct hf_path_part *part = &parts[count++];
         part->is_index = count > 1 && hf__slice_is(p->previous, "[");
         bool taken = part->is_index ? take_index(p, &part->index) : take_name(p, &part->name);
         if (!taken) return false;
     } while (accept(p, ".") || accept(p, "["));
     if (count > HF_PATH_MAX_PARTS)
-        return FAIL(p, "Invalid %s: The document path has too many nesting levels; nesting levels: %zu",
-                    p->where, count);
+        return FAIL(
+            p, "Invalid %s: The document path has too many nesting levels; nesting levels: %zu",
+            p->where, count);
     struct hf_path_part *copy = hf__arena_alloc(p->arena, count * sizeof *copy);
     if (!copy) return fail_with(p, hf__error_no_memory(p->reterr));
     memcpy(copy, parts, count * sizeof *copy);
@@ -290,7 +293,8 @@ static const struct hf_condition *new_condition(struct parser *p, enum hf_condit
 static bool find_function(struct hf_slice name, enum hf_condition_op *ret)
 {
     for (int op = 0; op < HF_CONDITION_OPS; op++) {
-        if (!hf__condition_syntax[op].function || !hf__slice_is(name, hf__condition_syntax[op].text))
+        if (!hf__condition_syntax[op].function ||
+            !hf__slice_is(name, hf__condition_syntax[op].text))
             continue;
         *ret = (enum hf_condition_op)op;
         return true;
@@ -349,10 +353,11 @@ static const struct hf_condition *take_comparison(struct parser *p, const struct
         if (!expect(p, "(")) return NULL;
         size_t count = take_operands(p, operands + 1, HF_IN_MAX + 1);
         if (p->code == 0 && count > HF_IN_MAX)
-            FAIL(p,
-                 "Invalid %s: The IN operator is provided with too many operands; number of operands: "
-                 "%zu",
-                 p->where, count);
+            FAIL(
+                p,
+                "Invalid %s: The IN operator is provided with too many operands; number of operands: "
+                "%zu",
+                p->where, count);
         return p->code == 0 ? new_condition(p, HF_IN, operands, count + 1) : NULL;
     }
     return syntax_error(p), NULL;
@@ -419,11 +424,9 @@ static const struct hf_condition *take_not(struct parser *p, struct primary *ret
 }
 
 /* A chain of one operator over the next tighter production; leans left. */
-static const struct hf_condition *take_chain(struct parser *p, const char *keyword,
-                                             enum hf_condition_op op,
-                                             const struct hf_condition *(*tighter)(struct parser *,
-                                                                                   struct primary *),
-                                             struct primary *ret)
+static const struct hf_condition *take_chain(
+    struct parser *p, const char *keyword, enum hf_condition_op op,
+    const struct hf_condition *(*tighter)(struct parser *, struct primary *), struct primary *ret)
 {
     const struct hf_condition *left = tighter(p, ret);
     while (p->code == 0 && hf__token_is_word(p->token, keyword)) {
@@ -433,8 +436,8 @@ static const struct hf_condition *take_chain(struct parser *p, const char *keywo
         if (!count_operator(p)) return NULL;
         const struct hf_condition *right = tighter(p, &other);
         if (p->code == 0 && !right) return syntax_error(p), NULL;
-        left = op == HF_AND ? hf__cond_and(p->arena, left, right)
-                            : hf__cond_or(p->arena, left, right);
+        left =
+            op == HF_AND ? hf__cond_and(p->arena, left, right) : hf__cond_or(p->arena, left, right);
         ret->in_parentheses = false;
     }
     return p->code == 0 ? left : NULL;
@@ -485,8 +488,9 @@ static bool take_term_function(struct parser *p, struct hf_term *ret)
         return ret->second && expect(p, ")");
     }
     if (p->token.kind == HF_TOKEN_VALUE)
-        return FAIL(p, "Invalid %s: Operator or function requires a document path; operator or "
-                       "function: if_not_exists",
+        return FAIL(p,
+                    "Invalid %s: Operator or function requires a document path; operator or "
+                    "function: if_not_exists",
                     p->where);
     if (!take_path(p, &ret->path) || !expect(p, ",")) return false;
     ret->first = take_term(p);
@@ -596,13 +600,14 @@ int hf__expr_parse_projection(struct hf_arena *arena, struct hf_slice text,
 
 /* ---- placeholders as a whole ---- */
 
-static int check_placeholder(struct hf_slice name, const char *parameter,
-                             enum hf_token_kind kind, struct hf_error *reterr)
+static int check_placeholder(struct hf_slice name, const char *parameter, enum hf_token_kind kind,
+                             struct hf_error *reterr)
 {
     struct hf_token token = hf__token_next(name.ptr, name.ptr + name.len);
     if (token.kind == kind && token.text.len == name.len) return 0;
     return hf__error_set(reterr, HF_ERR_VALIDATION,
-                         "%s contains invalid key: Syntax error; key: \"%.*s\"", parameter, HF_FMT(name));
+                         "%s contains invalid key: Syntax error; key: \"%.*s\"", parameter,
+                         HF_FMT(name));
 }
 
 int hf__bindings_check(const struct hf_bindings *b, struct hf_error *reterr)
@@ -618,7 +623,8 @@ int hf__bindings_check(const struct hf_bindings *b, struct hf_error *reterr)
         if (code != 0) break;
         code = hf__value_check(&b->values.attrs[i].value, &detail);
         if (code != 0)
-            hf__error_set(reterr, code, "ExpressionAttributeValues contains invalid value: %s for key %.*s",
+            hf__error_set(reterr, code,
+                          "ExpressionAttributeValues contains invalid value: %s for key %.*s",
                           detail.message, HF_FMT(name));
     }
     return code;

@@ -4,8 +4,7 @@ static size_t name_index(struct hf_placeholders *p, struct hf_slice name)
 {
     for (size_t i = 0; i < p->name_count; i++)
         if (hf__slice_eq(p->names[i], name)) return i;
-    void *names =
-        hf__arena_grow(p->arena, p->names, p->name_count, &p->name_capacity, sizeof name);
+    void *names = hf__arena_grow(p->arena, p->names, p->name_count, &p->name_capacity, sizeof name);
     if (!names) return 0; /* the arena says that it failed */
     p->names = names;
     p->names[p->name_count] = name;
@@ -54,7 +53,8 @@ static void print_operands(struct hf_buf *out, struct hf_placeholders *p,
     }
 }
 
-static void print_simple(struct hf_buf *out, struct hf_placeholders *p, const struct hf_condition *c)
+static void print_simple(struct hf_buf *out, struct hf_placeholders *p,
+                         const struct hf_condition *c)
 {
     const struct hf_condition_syntax *syntax = &hf__condition_syntax[c->op];
     if (syntax->function) {

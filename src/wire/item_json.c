@@ -111,8 +111,9 @@ bool hf__json_read_value(struct hf_json_reader *r, struct hf_value *ret)
         return hf__json_fail(r, "\"%.*s\" is not an attribute type", HF_FMT(key));
     if (!read_typed(r, type, &value)) return false;
     if (hf__json_key(r, &key))
-        return refuse_text(r, "Supplied AttributeValue has more than one datatypes set, must contain "
-                              "exactly one of the supported datatypes");
+        return refuse_text(r,
+                           "Supplied AttributeValue has more than one datatypes set, must contain "
+                           "exactly one of the supported datatypes");
     *ret = value;
     return !r->failed;
 }

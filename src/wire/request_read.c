@@ -153,7 +153,8 @@ static void read_throughput(struct reader *r)
     hf__json_object(&r->json);
     while (hf__json_key(&r->json, &key)) {
         if (hf__slice_is(key, "ReadCapacityUnits")) hf__json_int64(&r->json, &r->op->read_units);
-        else if (hf__slice_is(key, "WriteCapacityUnits")) hf__json_int64(&r->json, &r->op->write_units);
+        else if (hf__slice_is(key, "WriteCapacityUnits"))
+            hf__json_int64(&r->json, &r->op->write_units);
         else hf__json_skip(&r->json);
     }
 }
@@ -164,7 +165,8 @@ static void read_ttl(struct reader *r)
     hf__json_object(&r->json);
     while (hf__json_key(&r->json, &key)) {
         if (hf__slice_is(key, "Enabled")) hf__json_bool(&r->json, &r->op->ttl_enabled);
-        else if (hf__slice_is(key, "AttributeName")) hf__json_string(&r->json, &r->op->ttl_attribute);
+        else if (hf__slice_is(key, "AttributeName"))
+            hf__json_string(&r->json, &r->op->ttl_attribute);
         else hf__json_skip(&r->json);
     }
 }
@@ -225,7 +227,8 @@ static void read_member(struct reader *r, struct hf_slice key)
         return;
     }
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
-        if (!hf__slice_is(key, members[i].name) || !(members[i].kinds & KIND(r->op->kind))) continue;
+        if (!hf__slice_is(key, members[i].name) || !(members[i].kinds & KIND(r->op->kind)))
+            continue;
         if (members[i].read) members[i].read(r);
         else hf__json_fail(&r->json, "the parameter %s is not supported here", members[i].name);
         return;
@@ -262,7 +265,8 @@ static int resolve_expressions(struct reader *r, struct hf_error *reterr)
         code = hf__expr_parse_condition(arena, r->filter, b, "FilterExpression", &r->op->filter,
                                         reterr);
     if (code == 0 && r->where.ptr) {
-        code = hf__expr_parse_condition(arena, r->where, b, "KeyConditionExpression", &tree, reterr);
+        code =
+            hf__expr_parse_condition(arena, r->where, b, "KeyConditionExpression", &tree, reterr);
         if (code == 0) code = hf__key_condition_from_tree(tree, where, reterr);
         if (code == 0) r->op->where = where;
     }
@@ -281,8 +285,9 @@ static int resolve_billing(const struct reader *r, struct hf_error *reterr)
 {
     bool units = r->op->read_units > 0 && r->op->write_units > 0;
     if (!r->provisioned_mode && (r->op->read_units || r->op->write_units) && !units)
-        return hf__error_set(reterr, HF_ERR_VALIDATION,
-                             "ReadCapacityUnits and WriteCapacityUnits must be greater than or equal to 1");
+        return hf__error_set(
+            reterr, HF_ERR_VALIDATION,
+            "ReadCapacityUnits and WriteCapacityUnits must be greater than or equal to 1");
     if (r->provisioned_mode && !units)
         return hf__error_set(reterr, HF_ERR_VALIDATION,
                              "No provisioned throughput specified for the table");

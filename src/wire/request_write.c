@@ -74,8 +74,7 @@ static void put_write(struct writer *w, const struct hf_op *op)
     put_condition(w, "ConditionExpression", op->condition);
     if (op->returns != HF_RETURN_NONE)
         put_string(w, "ReturnValues", hf__slice_str(hf__returns_names[op->returns]));
-    if (op->old_on_failure)
-        put_string(w, "ReturnValuesOnConditionCheckFailure", HF_LIT("ALL_OLD"));
+    if (op->old_on_failure) put_string(w, "ReturnValuesOnConditionCheckFailure", HF_LIT("ALL_OLD"));
 }
 
 static void put_limit(struct writer *w, const struct hf_op *op)
@@ -89,8 +88,7 @@ static void put_read(struct writer *w, const struct hf_op *op)
 {
     if (op->kind == HF_GET_ITEM) put_item(w, "Key", op->key);
     if (op->kind == HF_QUERY && op->where) {
-        const struct hf_condition *tree =
-            hf__key_condition_tree(w->placeholders.arena, op->where);
+        const struct hf_condition *tree = hf__key_condition_tree(w->placeholders.arena, op->where);
         put_condition(w, "KeyConditionExpression", tree);
     }
     put_condition(w, "FilterExpression", op->filter);
@@ -167,8 +165,9 @@ int hf__request_write(struct hf_arena *arena, const struct hf_op *op, struct hf_
     hf__buf_free(&w.text);
     if (arena->failed) return hf__error_no_memory(reterr);
     if (!ret->failed) return 0;
-    return hf__error_set(reterr, HF_ERR_VALIDATION,
-                         "the %s request cannot be written: it is larger than %d bytes, or a text in it "
-                         "is not valid UTF-8",
-                         hf__op_names[op->kind], HF_REQUEST_MAX_SIZE);
+    return hf__error_set(
+        reterr, HF_ERR_VALIDATION,
+        "the %s request cannot be written: it is larger than %d bytes, or a text in it "
+        "is not valid UTF-8",
+        hf__op_names[op->kind], HF_REQUEST_MAX_SIZE);
 }

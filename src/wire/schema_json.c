@@ -77,15 +77,17 @@ static int find_type(const struct hf_schema_parts *parts, struct hf_slice name, 
     for (size_t i = 0; i < parts->defined_count && i < room; i++) {
         if (!hf__slice_eq(parts->defined[i].name, name)) continue;
         if (hf__type_from_name(parts->defined[i].type, ret) && hf__type_is_ordered(*ret)) return 0;
-        return hf__error_set(reterr, HF_ERR_VALIDATION,
-                             "1 validation error detected: Value '%.*s' at 'attributeDefinitions' failed "
-                             "to satisfy constraint: Member must satisfy enum value set: [B, N, S]",
-                             HF_FMT(parts->defined[i].type));
+        return hf__error_set(
+            reterr, HF_ERR_VALIDATION,
+            "1 validation error detected: Value '%.*s' at 'attributeDefinitions' failed "
+            "to satisfy constraint: Member must satisfy enum value set: [B, N, S]",
+            HF_FMT(parts->defined[i].type));
     }
-    return hf__error_set(reterr, HF_ERR_VALIDATION,
-                         "One or more parameter values were invalid: Some index key attributes are not "
-                         "defined in AttributeDefinitions. Keys: [%.*s]",
-                         HF_FMT(name));
+    return hf__error_set(
+        reterr, HF_ERR_VALIDATION,
+        "One or more parameter values were invalid: Some index key attributes are not "
+        "defined in AttributeDefinitions. Keys: [%.*s]",
+        HF_FMT(name));
 }
 
 int hf__schema_join(const struct hf_schema_parts *parts, struct hf_key_schema *ret,

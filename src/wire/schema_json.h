@@ -23,7 +23,8 @@ struct hf_schema_parts {
 bool hf__json_read_key_schema(struct hf_json_reader *r, struct hf_schema_parts *parts);
 bool hf__json_read_definitions(struct hf_json_reader *r, struct hf_schema_parts *parts);
 
-/* The joined schema; a part without a definition, or of a type that keys cannot have, is an error. */
+/* The joined schema; a part without a definition, or of a type that keys cannot have, is an error.
+ */
 int hf__schema_join(const struct hf_schema_parts *parts, struct hf_key_schema *ret,
                     struct hf_error *reterr);
 

@@ -225,8 +225,7 @@ static const unsigned char *cached_key(struct hf_slice secret, const struct hf_s
 }
 
 static void sign(const struct hf_sigv4_request *request, const struct hf_sigv4_scope *scope,
-                 const unsigned char *key, struct hf_buf *scratch,
-                 char ret[2 * HF_SHA256_SIZE + 1])
+                 const unsigned char *key, struct hf_buf *scratch, char ret[2 * HF_SHA256_SIZE + 1])
 {
     hf__sigv4_canonical_request(request, scratch);
     size_t canonical = scratch->len;
@@ -379,7 +378,8 @@ int hf__sigv4_verify(const struct hf_sigv4_request *request, struct hf_slice ser
     int64_t unix_s;
     if (!authorization) return deny(reterr, "Request is missing Authentication Token");
     if (!parse_claim(authorization->value, &claim))
-        return deny(reterr, "The Authorization header is not a complete AWS4-HMAC-SHA256 signature");
+        return deny(reterr,
+                    "The Authorization header is not a complete AWS4-HMAC-SHA256 signature");
     if (!date || !parse_amz_date(date->value, &unix_s))
         return deny(reterr, "The x-amz-date header is missing or not of the form 20261115T102030Z");
     if (claim.date.len != 8 || memcmp(claim.date.ptr, date->value.ptr, 8) != 0)

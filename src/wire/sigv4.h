@@ -24,7 +24,8 @@ struct hf_sigv4_request {
     struct hf_slice method;
     struct hf_slice path;  /* as sent, "/" at least */
     struct hf_slice query; /* as sent, without "?" */
-    const struct hf_header *headers; /* all to be signed, sorted by name; host and x-amz-date among them */
+    const struct hf_header
+        *headers; /* all to be signed, sorted by name; host and x-amz-date among them */
     size_t header_count;
     struct hf_slice body;
 };
@@ -58,7 +59,8 @@ void hf__sigv4_signature(const unsigned char key[HF_SHA256_SIZE], struct hf_slic
 /* All stages: appends the Authorization header's value. `cache` is brought up to date. */
 void hf__sigv4_authorization(const struct hf_sigv4_request *request,
                              const struct hf_sigv4_scope *scope, struct hf_slice access_key_id,
-                             struct hf_slice secret, struct hf_sigv4_key *cache, struct hf_buf *ret);
+                             struct hf_slice secret, struct hf_sigv4_key *cache,
+                             struct hf_buf *ret);
 
 /* The secret of an access key id; false if there is none. */
 typedef bool (*hf_sigv4_secret_fn)(void *user, struct hf_slice access_key_id,

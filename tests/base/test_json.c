@@ -20,9 +20,23 @@ static int read_all(struct hf_slice document, struct hf_error *reterr)
 TEST(accepts_what_rfc_8259_accepts)
 {
     static const char *const good[] = {
-        "0", "-0", "1.5e+10", "123456789012345678901234567890", "\"\"", "true", "null", "[]", "{}",
-        " [ 1 , 2 ] ", "{\"a\":{\"b\":[{},[]]}}", "\"\\u0041\\n\\\"\\/\"", "\"\\ud83d\\ude00\"",
-        "\"\xc3\xa9\"", "\"\\u0000\"", "[1e5,1E5,1e-5,-0.0]", "\t\r\n1\n",
+        "0",
+        "-0",
+        "1.5e+10",
+        "123456789012345678901234567890",
+        "\"\"",
+        "true",
+        "null",
+        "[]",
+        "{}",
+        " [ 1 , 2 ] ",
+        "{\"a\":{\"b\":[{},[]]}}",
+        "\"\\u0041\\n\\\"\\/\"",
+        "\"\\ud83d\\ude00\"",
+        "\"\xc3\xa9\"",
+        "\"\\u0000\"",
+        "[1e5,1E5,1e-5,-0.0]",
+        "\t\r\n1\n",
     };
     for (size_t i = 0; i < COUNT_OF(good); i++) {
         hf_test_note("%s", good[i]);
@@ -36,14 +50,39 @@ TEST(refuses_everything_else_with_a_position)
         const char *text;
         int position;
     } bad[] = {
-        {"", 0},           {" ", 1},            {"01", 1},          {"-", 1},
-        {".5", 0},         {"1.", 2},           {"1e", 2},          {"+1", 0},
-        {"nul", 0},        {"True", 0},         {"[1,]", 3},        {"[1 2]", 3},
-        {"{\"a\"}", 4},    {"{a:1}", 1},        {"{\"a\":1,}", 7},  {"[", 1},
-        {"\"", 1},         {"\"\\x\"", 2},      {"\"\\u12\"", 3},   {"\"\\ud800\"", 7},
-        {"\"\\udc00\"", 7}, {"\"\\ud800\\u0041\"", 13}, {"\"\n\"", 1}, {"\"\xff\"", 1},
-        {"\"\xed\xa0\x80\"", 1}, {"1 2", 2},    {"[]]", 2},         {"{\"a\":1,\"a\":2}", 13},
-        {"{\"a\":1,\"\\u0061\":2}", 18}, {"\"abc\\", 5}, {"[1}", 2}, {"{]", 1}, {"NaN", 0},
+        {"", 0},
+        {" ", 1},
+        {"01", 1},
+        {"-", 1},
+        {".5", 0},
+        {"1.", 2},
+        {"1e", 2},
+        {"+1", 0},
+        {"nul", 0},
+        {"True", 0},
+        {"[1,]", 3},
+        {"[1 2]", 3},
+        {"{\"a\"}", 4},
+        {"{a:1}", 1},
+        {"{\"a\":1,}", 7},
+        {"[", 1},
+        {"\"", 1},
+        {"\"\\x\"", 2},
+        {"\"\\u12\"", 3},
+        {"\"\\ud800\"", 7},
+        {"\"\\udc00\"", 7},
+        {"\"\\ud800\\u0041\"", 13},
+        {"\"\n\"", 1},
+        {"\"\xff\"", 1},
+        {"\"\xed\xa0\x80\"", 1},
+        {"1 2", 2},
+        {"[]]", 2},
+        {"{\"a\":1,\"a\":2}", 13},
+        {"{\"a\":1,\"\\u0061\":2}", 18},
+        {"\"abc\\", 5},
+        {"[1}", 2},
+        {"{]", 1},
+        {"NaN", 0},
         {"\"\\\"", 3},
     };
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
@@ -53,7 +92,8 @@ TEST(refuses_everything_else_with_a_position)
         CHECK(read_all(hf__slice_str(bad[i].text), &error) != 0);
         snprintf(position, sizeof position, "JSON, byte %d:", bad[i].position);
         if (!hf__slice_starts(hf__slice_str(error.message), hf__slice_str(position)))
-            hf_test_fail(__FILE__, __LINE__, "%s is not at byte %d", error.message, bad[i].position);
+            hf_test_fail(__FILE__, __LINE__, "%s is not at byte %d", error.message,
+                         bad[i].position);
     }
 }
 
@@ -115,7 +155,8 @@ TEST(pulls_values_as_they_are)
     CHECK(hf__json_key(&r, &key) && hf__json_bool(&r, &flag) && flag);
     CHECK(hf__json_key(&r, &key) && hf__json_array(&r));
     CHECK(hf__json_element(&r) && hf__json_null(&r));
-    CHECK(hf__json_element(&r) && hf__json_peek(&r) == HF_JSON_STRING && hf__json_string(&r, &text));
+    CHECK(hf__json_element(&r) && hf__json_peek(&r) == HF_JSON_STRING &&
+          hf__json_string(&r, &text));
     CHECK(!hf__json_element(&r));
     CHECK(hf__json_key(&r, &key) && hf__json_skip(&r));
     CHECK(!hf__json_key(&r, &key));

@@ -18,8 +18,8 @@ enum { LIMIT = 1 << 20, DOCUMENTS = 60000, MUTATIONS = 12 };
 
 static void generate(struct hf_rng *rng, struct hf_json_writer *w, int depth)
 {
-    static const char *const strings[] = {"", "a", "owner", "x\ny", "\"\\/", "\xc3\xa9",
-                                          "\xf0\x9f\x98\x80", "\x01\x1f", "k1", "k2"};
+    static const char *const strings[] = {
+        "", "a", "owner", "x\ny", "\"\\/", "\xc3\xa9", "\xf0\x9f\x98\x80", "\x01\x1f", "k1", "k2"};
     static const char *const numbers[] = {"0", "-1", "1.5", "12e3", "-0.25E-2", "9007199254740993"};
     char key[16];
     int members = (int)hf_rng_below(rng, 4);

@@ -8,9 +8,14 @@ TEST(base64_is_that_of_rfc_4648)
 {
     static const struct {
         const char *plain, *encoded;
-    } cases[] = {{"", ""},         {"f", "Zg=="},         {"fo", "Zm8="},
-                 {"foo", "Zm9v"},  {"foob", "Zm9vYg=="},  {"fooba", "Zm9vYmE="},
-                 {"foobar", "Zm9vYmFy"}, {"\xff\xfe\xfd", "//79"}};
+    } cases[] = {{"", ""},
+                 {"f", "Zg=="},
+                 {"fo", "Zm8="},
+                 {"foo", "Zm9v"},
+                 {"foob", "Zm9vYg=="},
+                 {"fooba", "Zm9vYmE="},
+                 {"foobar", "Zm9vYmFy"},
+                 {"\xff\xfe\xfd", "//79"}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char encoded[32], decoded[32];
         size_t len;
@@ -23,8 +28,8 @@ TEST(base64_is_that_of_rfc_4648)
 
 TEST(base64_refuses_everything_else)
 {
-    static const char *const bad[] = {"Z",    "Zg",   "Zg=",  "Zh==",  "Zm9=", "Zg==Zg==", "====",
-                                      "Zm 8", "Zm8-", "Z===", "Zg==\n", "=Zg="};
+    static const char *const bad[] = {"Z",    "Zg",   "Zg=",  "Zh==", "Zm9=",   "Zg==Zg==",
+                                      "====", "Zm 8", "Zm8-", "Z===", "Zg==\n", "=Zg="};
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         char decoded[32];
         size_t len;
@@ -39,12 +44,23 @@ TEST(utf8_is_checked_strictly)
         const char *text;
         bool valid;
     } cases[] = {
-        {"plain", true},          {"\xc3\xa9", true},          {"\xe2\x82\xac", true},
-        {"\xf0\x9f\x98\x80", true}, {"\xed\x9f\xbf", true},    {"\xf4\x8f\xbf\xbf", true},
-        {"\x80", false},          {"\xc0\x80", false},         {"\xc1\xbf", false},
-        {"\xe0\x80\x80", false},  {"\xed\xa0\x80", false},     {"\xf0\x80\x80\x80", false},
-        {"\xf4\x90\x80\x80", false}, {"\xf5\x80\x80\x80", false}, {"\xe2\x82", false},
-        {"\xc3", false},          {"a\xff", false},
+        {"plain", true},
+        {"\xc3\xa9", true},
+        {"\xe2\x82\xac", true},
+        {"\xf0\x9f\x98\x80", true},
+        {"\xed\x9f\xbf", true},
+        {"\xf4\x8f\xbf\xbf", true},
+        {"\x80", false},
+        {"\xc0\x80", false},
+        {"\xc1\xbf", false},
+        {"\xe0\x80\x80", false},
+        {"\xed\xa0\x80", false},
+        {"\xf0\x80\x80\x80", false},
+        {"\xf4\x90\x80\x80", false},
+        {"\xf5\x80\x80\x80", false},
+        {"\xe2\x82", false},
+        {"\xc3", false},
+        {"a\xff", false},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         hf_test_note("case %zu", i);

@@ -164,13 +164,20 @@ TEST(numbers_are_numbers_however_spelled)
 {
     static const struct {
         const char *spelled, *canonical;
-    } cases[] = {{"1.00", "1"}, {"0012", "12"}, {"1e2", "100"}, {"-0", "0"}, {"1E-3", "0.001"},
-                 {"12345678901234567890123456789012345678", "12345678901234567890123456789012345678"}};
+    } cases[] = {
+        {"1.00", "1"},
+        {"0012", "12"},
+        {"1e2", "100"},
+        {"-0", "0"},
+        {"1E-3", "0.001"},
+        {"12345678901234567890123456789012345678", "12345678901234567890123456789012345678"}};
     with_table(&by_key);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char item[128], expected[128];
-        snprintf(item, sizeof item, "{\"key\":{\"S\":\"k\"},\"n\":{\"N\":\"%s\"}}", cases[i].spelled);
-        snprintf(expected, sizeof expected, "{\"key\":{\"S\":\"k\"},\"n\":{\"N\":\"%s\"}}", cases[i].canonical);
+        snprintf(item, sizeof item, "{\"key\":{\"S\":\"k\"},\"n\":{\"N\":\"%s\"}}",
+                 cases[i].spelled);
+        snprintf(expected, sizeof expected, "{\"key\":{\"S\":\"k\"},\"n\":{\"N\":\"%s\"}}",
+                 cases[i].canonical);
         put(item);
         CHECK_STR(stored(KEY("k")), expected);
     }
@@ -217,7 +224,8 @@ TEST(update_returns_what_was_asked_for)
         {HF_RETURN_ALL_NEW, "{\"a\":{\"N\":\"1\"},\"c\":{\"S\":\"x\"},\"key\":{\"S\":\"k\"}}",
          "{\"a\":{\"N\":\"2\"},\"key\":{\"S\":\"k\"}}"},
         {HF_RETURN_UPDATED_OLD, "", "{\"a\":{\"N\":\"1\"},\"c\":{\"S\":\"x\"}}"},
-        {HF_RETURN_UPDATED_NEW, "{\"a\":{\"N\":\"1\"},\"c\":{\"S\":\"x\"}}", "{\"a\":{\"N\":\"2\"}}"},
+        {HF_RETURN_UPDATED_NEW, "{\"a\":{\"N\":\"1\"},\"c\":{\"S\":\"x\"}}",
+         "{\"a\":{\"N\":\"2\"}}"},
     };
     with_table(&by_key);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -409,9 +417,12 @@ TEST(generated_writes_do_what_the_model_says)
         struct hf_answer answer = run(update);
         struct hf_item now = good(get_op(KEY("k"))).item;
         if (answer.code != code || !hf__item_equal(now, code == 0 ? expected : item))
-            hf_test_fail(__FILE__, __LINE__, "step %d: %s (%s), model says %s (%s)\nbefore   %s\nafter    %s\nexpected %s\nrequest  %s",
-                         i, hf_error_name(answer.code), answer.error.message, hf_error_name(code), error.message,
-                         hf_test_show(&arena, item), hf_test_show(&arena, now), hf_test_show(&arena, expected), request_text(&update));
+            hf_test_fail(
+                __FILE__, __LINE__,
+                "step %d: %s (%s), model says %s (%s)\nbefore   %s\nafter    %s\nexpected %s\nrequest  %s",
+                i, hf_error_name(answer.code), answer.error.message, hf_error_name(code),
+                error.message, hf_test_show(&arena, item), hf_test_show(&arena, now),
+                hf_test_show(&arena, expected), request_text(&update));
         applied += code == 0;
     }
     CHECK(applied > 100);
@@ -422,8 +433,9 @@ TEST(generated_writes_do_what_the_model_says)
 
 static void fill_pairs(void)
 {
-    static const char *const items[] = {PAIR("a", "-2"), PAIR("a", "-1"), PAIR("a", "0"),  PAIR("a", "0.5"),
-                                        PAIR("a", "1"),  PAIR("a", "10"), PAIR("a", "2"),  PAIR("b", "1")};
+    static const char *const items[] = {PAIR("a", "-2"),  PAIR("a", "-1"), PAIR("a", "0"),
+                                        PAIR("a", "0.5"), PAIR("a", "1"),  PAIR("a", "10"),
+                                        PAIR("a", "2"),   PAIR("b", "1")};
     for (size_t i = 0; i < COUNT_OF(items); i++) put(items[i]);
 }
 
@@ -505,8 +517,8 @@ TEST(string_ranges_are_bytewise_and_know_prefixes)
     CHECK_INT(all.count, COUNT_OF(order));
     for (size_t i = 0; i < all.count; i++)
         CHECK_SLICE(hf__item_get_str(all.items[i], "sk")->bytes, hf__slice_str(order[i]));
-    struct hf_answer some =
-        good(query_op("pk = :a AND begins_with(sk, :p)", "{\":a\":{\"N\":\"1\"},\":p\":{\"S\":\"ab\"}}"));
+    struct hf_answer some = good(query_op("pk = :a AND begins_with(sk, :p)",
+                                          "{\":a\":{\"N\":\"1\"},\":p\":{\"S\":\"ab\"}}"));
     CHECK_INT(some.count, 2);
     finish();
 }
@@ -523,8 +535,8 @@ TEST(binary_keys_sort_unsigned)
     CHECK_INT(all.count, 3);
     CHECK_SLICE(hf__item_get_str(all.items[0], "sk")->bytes, HF_LIT("\x01"));
     CHECK_SLICE(hf__item_get_str(all.items[2], "sk")->bytes, HF_LIT("\xff\xff"));
-    struct hf_answer prefixed =
-        good(query_op("pk = :a AND begins_with(sk, :p)", "{\":a\":{\"B\":\"AA==\"},\":p\":{\"B\":\"/w==\"}}"));
+    struct hf_answer prefixed = good(query_op("pk = :a AND begins_with(sk, :p)",
+                                              "{\":a\":{\"B\":\"AA==\"},\":p\":{\"B\":\"/w==\"}}"));
     CHECK_INT(prefixed.count, 2);
     finish();
 }
@@ -558,7 +570,8 @@ TEST(filters_apply_after_the_limit)
     with_table(&by_pair);
     for (int i = 0; i < 6; i++) {
         char item[128];
-        snprintf(item, sizeof item, "{\"pk\":{\"S\":\"a\"},\"sk\":{\"N\":\"%d\"},\"odd\":{\"BOOL\":%s}}", i,
+        snprintf(item, sizeof item,
+                 "{\"pk\":{\"S\":\"a\"},\"sk\":{\"N\":\"%d\"},\"odd\":{\"BOOL\":%s}}", i,
                  i % 2 ? "true" : "false");
         put(item);
     }
@@ -652,9 +665,11 @@ TEST(keys_must_fit_the_table)
     with_table(&by_key);
     refused_saying(get_op("{\"key\":{\"N\":\"1\"}}"), HF_ERR_VALIDATION, misfit);
     refused_saying(get_op("{\"kex\":{\"S\":\"1\"}}"), HF_ERR_VALIDATION, misfit);
-    refused_saying(get_op("{\"key\":{\"S\":\"1\"},\"x\":{\"S\":\"1\"}}"), HF_ERR_VALIDATION, misfit);
+    refused_saying(get_op("{\"key\":{\"S\":\"1\"},\"x\":{\"S\":\"1\"}}"), HF_ERR_VALIDATION,
+                   misfit);
     refused_saying(delete_op("{\"key\":{\"N\":\"1\"}}"), HF_ERR_VALIDATION, misfit);
-    refused_saying(update_op("{\"kex\":{\"S\":\"1\"}}", "REMOVE a", NULL), HF_ERR_VALIDATION, misfit);
+    refused_saying(update_op("{\"kex\":{\"S\":\"1\"}}", "REMOVE a", NULL), HF_ERR_VALIDATION,
+                   misfit);
     refused(get_op(KEY("")), HF_ERR_VALIDATION);
     refused(put_op(KEY("")), HF_ERR_VALIDATION);
     refused(put_op("{\"a\":{\"S\":\"1\"}}"), HF_ERR_VALIDATION);
@@ -708,8 +723,8 @@ TEST(items_have_a_largest_size)
     op = put_op(KEY("k"));
     op.item = hf__item_with(&arena, op.item, HF_LIT("a"), &value);
     refused_saying(op, HF_ERR_VALIDATION, "Item size has exceeded the maximum allowed size");
-    refused_saying(update_op(KEY("k"), "SET b = :v", "{\":v\":{\"S\":\"0123456789\"}}"), HF_ERR_VALIDATION,
-                   "Item size to update has exceeded the maximum allowed size");
+    refused_saying(update_op(KEY("k"), "SET b = :v", "{\":v\":{\"S\":\"0123456789\"}}"),
+                   HF_ERR_VALIDATION, "Item size to update has exceeded the maximum allowed size");
     finish();
 }
 
@@ -717,9 +732,10 @@ TEST(the_key_cannot_be_updated)
 {
     with_table(&by_pair);
     put(PAIR("a", "1"));
-    refused_saying(update_op(PAIR("a", "1"), "SET pk = :v", "{\":v\":{\"S\":\"b\"}}"), HF_ERR_VALIDATION,
-                   "One or more parameter values were invalid: Cannot update attribute pk. This attribute is "
-                   "part of the key");
+    refused_saying(
+        update_op(PAIR("a", "1"), "SET pk = :v", "{\":v\":{\"S\":\"b\"}}"), HF_ERR_VALIDATION,
+        "One or more parameter values were invalid: Cannot update attribute pk. This attribute is "
+        "part of the key");
     refused(update_op(PAIR("a", "1"), "REMOVE sk", NULL), HF_ERR_VALIDATION);
     finish();
 }
@@ -769,8 +785,9 @@ TEST(queries_that_make_no_sense_are_refused)
     refused(query_op("sk = :a", "{\":a\":{\"N\":\"1\"}}"), HF_ERR_VALIDATION);
     refused(query_op("pk = :a", "{\":a\":{\"N\":\"1\"}}"), HF_ERR_VALIDATION);
     refused(query_op("pk = :a AND v = :a", "{\":a\":{\"S\":\"1\"}}"), HF_ERR_VALIDATION);
-    refused(query_op("pk = :a AND begins_with(sk, :b)", "{\":a\":{\"S\":\"a\"},\":b\":{\"S\":\"1\"}}"),
-            HF_ERR_VALIDATION);
+    refused(
+        query_op("pk = :a AND begins_with(sk, :b)", "{\":a\":{\"S\":\"a\"},\":b\":{\"S\":\"1\"}}"),
+        HF_ERR_VALIDATION);
     struct hf_op op = query_op("pk = :a", "{\":a\":{\"S\":\"a\"}}");
     op.has_limit = true;
     op.limit = 0;
@@ -887,10 +904,13 @@ static void *increment(void *failure)
         struct hf_attr key = {HF_LIT("key"), hf__s_str("counter")};
         struct hf_call get = {.arena = &mine}, put_next = {.arena = &mine};
         int64_t n = 0;
-        get.op = (struct hf_op){
-            .kind = HF_GET_ITEM, .table = hf__slice_str(table), .key = {&key, 1}, .consistent = true};
+        get.op = (struct hf_op){.kind = HF_GET_ITEM,
+                                .table = hf__slice_str(table),
+                                .key = {&key, 1},
+                                .consistent = true};
         if (hf__store_run(store, &get) != 0) *(int *)failure = get.answer.code;
-        if (get.answer.has_item) hf__number_to_int64(hf__item_get_str(get.answer.item, "n")->number, &n);
+        if (get.answer.has_item)
+            hf__number_to_int64(hf__item_get_str(get.answer.item, "n")->number, &n);
         struct hf_update update = {0};
         hf__update_set(&mine, &update, "n", hf__n(&mine, n + 1));
         put_next.op = (struct hf_op){
@@ -914,11 +934,13 @@ TEST(eight_threads_of_conditional_increments_lose_nothing)
     pthread_t threads[THREADS];
     int failures[THREADS] = {0};
     with_table(&by_key);
-    for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, increment, &failures[i]) == 0);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, increment, &failures[i]) == 0);
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     for (int i = 0; i < THREADS; i++) CHECK_INT(failures[i], 0);
     char expected[64];
-    snprintf(expected, sizeof expected, "{\"key\":{\"S\":\"counter\"},\"n\":{\"N\":\"%d\"}}", THREADS * INCREMENTS);
+    snprintf(expected, sizeof expected, "{\"key\":{\"S\":\"counter\"},\"n\":{\"N\":\"%d\"}}",
+             THREADS * INCREMENTS);
     CHECK_STR(stored(KEY("counter")), expected);
     finish();
 }

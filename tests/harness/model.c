@@ -115,7 +115,8 @@ static struct hf_value gen_scalar(struct hf_rng *rng, struct hf_arena *arena, en
     static const char *const numbers[] = {"0", "1", "-1", "2.50", "1e20", "0.001", "42"};
     if (type == HF_N) {
         struct hf_number number;
-        hf__number_parse(hf__slice_str(numbers[hf_rng_below(rng, COUNT_OF(numbers))]), &number, NULL);
+        hf__number_parse(hf__slice_str(numbers[hf_rng_below(rng, COUNT_OF(numbers))]), &number,
+                         NULL);
         return hf__number(arena, &number);
     }
     struct hf_slice text = hf__slice_str(strings[hf_rng_below(rng, COUNT_OF(strings))]);
@@ -205,8 +206,7 @@ const struct hf_condition *hf_test_gen_condition(struct hf_rng *rng, struct hf_a
     for (int tries = 0; tries < 1000; tries++) {
         enum hf_condition_op op = (enum hf_condition_op)hf_rng_below(rng, HF_CONDITION_OPS);
         if (op <= HF_NOT && depth > 3) continue;
-        if (op == HF_NOT)
-            return hf__cond_not(arena, hf_test_gen_condition(rng, arena, depth + 1));
+        if (op == HF_NOT) return hf__cond_not(arena, hf_test_gen_condition(rng, arena, depth + 1));
         if (op == HF_AND)
             return hf__cond_and(arena, hf_test_gen_condition(rng, arena, depth + 1),
                                 hf_test_gen_condition(rng, arena, depth + 1));

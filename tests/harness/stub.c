@@ -49,7 +49,8 @@ static ssize_t receive(struct connection *c, char *to, size_t size)
 static void send_all(struct connection *c, const char *data, size_t len)
 {
     while (len > 0) {
-        ssize_t sent = c->tls ? gnutls_record_send(c->tls, data, len) : send(c->fd, data, len, MSG_NOSIGNAL);
+        ssize_t sent =
+            c->tls ? gnutls_record_send(c->tls, data, len) : send(c->fd, data, len, MSG_NOSIGNAL);
         if (sent <= 0) return;
         data += sent;
         len -= (size_t)sent;
@@ -103,7 +104,8 @@ static bool serve(struct connection *c, char *buffer, size_t head, size_t body_l
     char method[16] = "", target[2048] = "", start[256];
     sscanf(buffer, "%15s %2047s", method, target);
     normalize(line_end + 2, buffer + head - 2, normalized);
-    struct hf_stub_request request = {method, target, normalized, hf__slice(buffer + head, body_len), 0, c->number};
+    struct hf_stub_request request = {
+        method, target, normalized, hf__slice(buffer + head, body_len), 0, c->number};
     pthread_mutex_lock(&stub->mutex);
     request.number = ++stub->requests;
     stub->fn(stub->user, &request, &answer);
@@ -111,10 +113,10 @@ static bool serve(struct connection *c, char *buffer, size_t head, size_t body_l
     free(normalized);
     if (answer.delay_ms) pause_ms(answer.delay_ms);
     if (answer.action == HF_STUB_CUT) return false;
-    snprintf(start, sizeof start, "HTTP/1.1 %d Status\r\n%sContent-Length: %zu\r\n", answer.status, json,
-             strlen(answer.body));
-    struct hf_slice parts[] = {hf__slice_str(start), hf__slice_str(answer.headers), hf__slice_str("\r\n"),
-                               hf__slice_str(answer.body)};
+    snprintf(start, sizeof start, "HTTP/1.1 %d Status\r\n%sContent-Length: %zu\r\n", answer.status,
+             json, strlen(answer.body));
+    struct hf_slice parts[] = {hf__slice_str(start), hf__slice_str(answer.headers),
+                               hf__slice_str("\r\n"), hf__slice_str(answer.body)};
     char *whole = malloc(16384);
     size_t len = 0;
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
@@ -191,14 +193,16 @@ static void make_certificate(struct hf_stub *stub)
     unsigned char serial = 1;
     gnutls_datum_t pem;
     gnutls_x509_privkey_init(&key);
-    gnutls_x509_privkey_generate(key, GNUTLS_PK_ECDSA, GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0);
+    gnutls_x509_privkey_generate(key, GNUTLS_PK_ECDSA,
+                                 GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0);
     gnutls_x509_crt_init(&certificate);
     gnutls_x509_crt_set_version(certificate, 3);
     gnutls_x509_crt_set_key(certificate, key);
     gnutls_x509_crt_set_serial(certificate, &serial, 1);
     gnutls_x509_crt_set_dn(certificate, "CN=localhost", NULL);
     gnutls_x509_crt_set_basic_constraints(certificate, 1, -1);
-    gnutls_x509_crt_set_subject_alt_name(certificate, GNUTLS_SAN_DNSNAME, "localhost", 9, GNUTLS_FSAN_SET);
+    gnutls_x509_crt_set_subject_alt_name(certificate, GNUTLS_SAN_DNSNAME, "localhost", 9,
+                                         GNUTLS_FSAN_SET);
     gnutls_x509_crt_set_activation_time(certificate, time(NULL) - 3600);
     gnutls_x509_crt_set_expiration_time(certificate, time(NULL) + 3600);
     gnutls_x509_crt_sign2(certificate, certificate, key, GNUTLS_DIG_SHA256, 0);

@@ -26,7 +26,7 @@ struct hf_stub_request {
 struct hf_stub_answer {
     enum hf_stub_action action;
     int delay_ms;
-    int status; /* 200 unless set */
+    int status;         /* 200 unless set */
     char headers[1024]; /* lines "Name: value\r\n" */
     char body[8192];
 };

@@ -65,8 +65,7 @@ void hf_test_skip(const char *why) __attribute__((noreturn));
                          HF_FMT(actual_), HF_FMT(expected_));                                      \
     } while (0)
 
-#define CHECK_STR(actual, expected)                                                                \
-    CHECK_SLICE(hf__slice_str(actual), hf__slice_str(expected))
+#define CHECK_STR(actual, expected) CHECK_SLICE(hf__slice_str(actual), hf__slice_str(expected))
 
 /* In a table-driven test: which row is being looked at, shown when a check fails. */
 void hf_test_note(const char *format, ...) __attribute__((format(printf, 1, 2)));

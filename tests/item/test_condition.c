@@ -80,9 +80,10 @@ static void build_a_condition(void)
     struct hf_arena arena = {0};
     const struct hf_condition *condition = NULL;
     for (int i = 0; i < 40; i++)
-        condition = hf__cond_and(&arena, condition,
-                                 hf__cond_or(&arena, hf__cond_absent(&arena, "grant"),
-                                             hf__cond_compare(&arena, "version", HF_EQ, hf__n(&arena, i))));
+        condition =
+            hf__cond_and(&arena, condition,
+                         hf__cond_or(&arena, hf__cond_absent(&arena, "grant"),
+                                     hf__cond_compare(&arena, "version", HF_EQ, hf__n(&arena, i))));
     CHECK(arena.failed == hf_alloc_has_failed());
     hf__arena_free(&arena);
 }

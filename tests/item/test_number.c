@@ -15,11 +15,26 @@ TEST(prints_canonically)
     static const struct {
         const char *text, *printed;
     } cases[] = {
-        {"0", "0"}, {"-0", "0"}, {"0.000", "0"}, {"0e500", "0"}, {"007", "7"}, {"+5", "5"}, {".5", "0.5"},
-        {"5.", "5"}, {"1.50", "1.5"}, {"-1.50", "-1.5"}, {"100", "100"}, {"1e2", "100"}, {"1E+2", "100"},
-        {"123e-5", "0.00123"}, {"00123.4500e-2", "1.2345"}, {"1.0e0", "1"}, {"10.01", "10.01"},
+        {"0", "0"},
+        {"-0", "0"},
+        {"0.000", "0"},
+        {"0e500", "0"},
+        {"007", "7"},
+        {"+5", "5"},
+        {".5", "0.5"},
+        {"5.", "5"},
+        {"1.50", "1.5"},
+        {"-1.50", "-1.5"},
+        {"100", "100"},
+        {"1e2", "100"},
+        {"1E+2", "100"},
+        {"123e-5", "0.00123"},
+        {"00123.4500e-2", "1.2345"},
+        {"1.0e0", "1"},
+        {"10.01", "10.01"},
         {"12345678901234567890123456789012345678", "12345678901234567890123456789012345678"},
-        {"0.1e1", "1"}, {"1e20", "100000000000000000000"},
+        {"0.1e1", "1"},
+        {"1e20", "100000000000000000000"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char text[HF_NUMBER_TEXT_SIZE];
@@ -33,8 +48,9 @@ TEST(prints_canonically)
 TEST(the_longest_texts_fit)
 {
     char text[HF_NUMBER_TEXT_SIZE];
-    static const char *const extremes[] = {"-9.9999999999999999999999999999999999999e125", "-1e-130",
-                                           "-1.2345678901234567890123456789012345678e-130", "1e125"};
+    static const char *const extremes[] = {
+        "-9.9999999999999999999999999999999999999e125", "-1e-130",
+        "-1.2345678901234567890123456789012345678e-130", "1e125"};
     for (size_t i = 0; i < COUNT_OF(extremes); i++) {
         struct hf_number n = number(extremes[i]);
         CHECK(hf__number_print(&n, text) < sizeof text);
@@ -57,12 +73,16 @@ TEST(refuses_what_dynamodb_refuses)
         {"1.2.3", "A value provided cannot be converted into a number"},
         {".", "A value provided cannot be converted into a number"},
         {"NaN", "A value provided cannot be converted into a number"},
-        {"1E126", "Number overflow. Attempting to store a number with magnitude larger than supported range"},
-        {"-1E126", "Number overflow. Attempting to store a number with magnitude larger than supported range"},
+        {"1E126",
+         "Number overflow. Attempting to store a number with magnitude larger than supported range"},
+        {"-1E126",
+         "Number overflow. Attempting to store a number with magnitude larger than supported range"},
         {"1E99999999999999999999",
          "Number overflow. Attempting to store a number with magnitude larger than supported range"},
-        {"1E-131", "Number underflow. Attempting to store a number with magnitude smaller than supported range"},
-        {"123456789012345678901234567890123456789", "DynamoDB only supports precision up to 38 digits"},
+        {"1E-131",
+         "Number underflow. Attempting to store a number with magnitude smaller than supported range"},
+        {"123456789012345678901234567890123456789",
+         "DynamoDB only supports precision up to 38 digits"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct hf_number n;
@@ -76,8 +96,9 @@ TEST(refuses_what_dynamodb_refuses)
 TEST(orders_and_sorts_alike)
 {
     static const char *const ascending[] = {
-        "-9.9e125", "-1e20", "-100", "-99.5", "-99", "-10", "-9", "-1.5", "-1", "-0.5", "-0.05", "-1e-130",
-        "0", "1e-130", "0.05", "0.5", "0.55", "1", "1.5", "9", "10", "10.5", "99", "100", "1e20", "9.9e125"};
+        "-9.9e125", "-1e20", "-100",    "-99.5", "-99",    "-10",  "-9",   "-1.5",   "-1",
+        "-0.5",     "-0.05", "-1e-130", "0",     "1e-130", "0.05", "0.5",  "0.55",   "1",
+        "1.5",      "9",     "10",      "10.5",  "99",     "100",  "1e20", "9.9e125"};
     for (size_t i = 0; i < COUNT_OF(ascending); i++)
         for (size_t j = 0; j < COUNT_OF(ascending); j++) {
             struct hf_number a = number(ascending[i]), b = number(ascending[j]);
@@ -86,7 +107,8 @@ TEST(orders_and_sorts_alike)
             int expected = (i > j) - (i < j);
             hf_test_note("%s and %s", ascending[i], ascending[j]);
             CHECK_INT(hf__number_compare(&a, &b), expected);
-            CHECK_INT(hf__slice_cmp(hf__slice((char *)x, x_len), hf__slice((char *)y, y_len)), expected);
+            CHECK_INT(hf__slice_cmp(hf__slice((char *)x, x_len), hf__slice((char *)y, y_len)),
+                      expected);
         }
 }
 
@@ -99,7 +121,8 @@ TEST(adds_and_subtracts_exactly)
         {"999", "1", "1000", "998"},
         {"0.1", "0.2", "0.3", "-0.1"},
         {"-5", "5", "0", "-10"},
-        {"1e37", "1", "10000000000000000000000000000000000001", "9999999999999999999999999999999999999"},
+        {"1e37", "1", "10000000000000000000000000000000000001",
+         "9999999999999999999999999999999999999"},
         {"100", "-0.01", "99.99", "100.01"},
         {"0", "-7", "-7", "7"},
         {"1e-130", "1e-130",
@@ -143,7 +166,8 @@ TEST(agrees_with_machine_integers)
     for (int i = 0; i < 50000; i++) {
         int64_t x = (int64_t)hf_rng_next(&rng) >> (2 + hf_rng_below(&rng, 60));
         int64_t y = (int64_t)hf_rng_next(&rng) >> (2 + hf_rng_below(&rng, 60));
-        struct hf_number a = hf__number_from_int64(x), b = hf__number_from_int64(y), sum, difference;
+        struct hf_number a = hf__number_from_int64(x), b = hf__number_from_int64(y), sum,
+                         difference;
         int64_t back = 0;
         CHECK(hf__number_to_int64(&a, &back) && back == x);
         CHECK_INT(hf__number_compare(&a, &b), (x > y) - (x < y));
@@ -161,7 +185,8 @@ TEST(agrees_with_machine_integers)
 TEST(integers_that_do_not_fit_are_refused)
 {
     int64_t value;
-    static const char *const bad[] = {"0.5", "9223372036854775808", "-9223372036854775809", "1e19", "1e-5"};
+    static const char *const bad[] = {"0.5", "9223372036854775808", "-9223372036854775809", "1e19",
+                                      "1e-5"};
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct hf_number n = number(bad[i]);
         CHECK(!hf__number_to_int64(&n, &value));

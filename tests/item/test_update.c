@@ -102,7 +102,8 @@ TEST(only_absolute_updates_are_repeatable)
     }
 }
 
-/* Whatever is thrown at it, an update gives a valid item or an error, and leaves the old one alone. */
+/* Whatever is thrown at it, an update gives a valid item or an error, and leaves the old one alone.
+ */
 TEST(generated_updates_keep_items_valid)
 {
     struct hf_rng rng = {99};
@@ -139,7 +140,8 @@ static void apply_an_update(void)
         if (copy.ptr) item = hf__item_with(&arena, item, copy, &text);
         if (copy.ptr) hf__update_set(&arena, &update, copy.ptr, hf__n(&arena, i));
     }
-    int code = arena.failed ? HF_ERR_NO_MEMORY : hf__update_apply(&arena, &update, item, &result, &error);
+    int code =
+        arena.failed ? HF_ERR_NO_MEMORY : hf__update_apply(&arena, &update, item, &result, &error);
     CHECK_INT(code, hf_alloc_has_failed() ? HF_ERR_NO_MEMORY : 0);
     hf__arena_free(&arena);
 }

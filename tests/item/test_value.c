@@ -21,7 +21,8 @@ TEST(equality_is_by_content)
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct hf_arena arena = {0};
-        struct hf_value a = hf_test_value(&arena, cases[i].a), b = hf_test_value(&arena, cases[i].b);
+        struct hf_value a = hf_test_value(&arena, cases[i].a),
+                        b = hf_test_value(&arena, cases[i].b);
         hf_test_note("%s and %s", cases[i].a, cases[i].b);
         CHECK(hf__value_equal(&a, &b) == cases[i].equal);
         CHECK(hf__value_equal(&b, &a) == cases[i].equal);
@@ -59,7 +60,8 @@ TEST(malformed_values_are_refused)
     struct hf_error error;
     struct hf_value empty_set = hf__list(HF_SS, NULL, 0);
     CHECK_INT(hf__value_check(&empty_set, &error), HF_ERR_VALIDATION);
-    CHECK_STR(error.message, "One or more parameter values were invalid: An string set  may not be empty");
+    CHECK_STR(error.message,
+              "One or more parameter values were invalid: An string set  may not be empty");
     struct hf_value twice = hf_test_value(&arena, "{\"NS\":[\"1\",\"2\",\"1.0\"]}");
     CHECK_INT(hf__value_check(&twice, &error), HF_ERR_VALIDATION);
     struct hf_value mixed_members[] = {hf__s_str("a"), hf__n(&arena, 1)};
@@ -106,7 +108,8 @@ TEST(setting_and_taking_away_leave_the_old_item_alone)
               "{\"a\":{\"S\":\"3\"},\"b\":{\"S\":\"2\"}}");
     CHECK_STR(hf_test_show(&arena, hf__item_with(&arena, item, HF_LIT("c"), &value)),
               "{\"a\":{\"S\":\"1\"},\"b\":{\"S\":\"2\"},\"c\":{\"S\":\"3\"}}");
-    CHECK_STR(hf_test_show(&arena, hf__item_with(&arena, item, HF_LIT("a"), NULL)), "{\"b\":{\"S\":\"2\"}}");
+    CHECK_STR(hf_test_show(&arena, hf__item_with(&arena, item, HF_LIT("a"), NULL)),
+              "{\"b\":{\"S\":\"2\"}}");
     CHECK_STR(hf_test_show(&arena, item), "{\"a\":{\"S\":\"1\"},\"b\":{\"S\":\"2\"}}");
     hf__arena_free(&arena);
 }

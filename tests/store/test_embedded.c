@@ -28,7 +28,8 @@ static struct hf_store *open_good(const struct hf_store_options *options)
 {
     struct hf_error error;
     struct hf_store *store = NULL;
-    if (hf__store_open(url, options, &store, &error) != 0) hf_test_fail(__FILE__, __LINE__, "%s", error.message);
+    if (hf__store_open(url, options, &store, &error) != 0)
+        hf_test_fail(__FILE__, __LINE__, "%s", error.message);
     return store;
 }
 
@@ -77,8 +78,10 @@ static void fails_to_open(int code, const char *part)
     struct hf_error error = {0};
     struct hf_store *store = NULL;
     CHECK_INT(hf__store_open(url, NULL, &store, &error), code);
-    if (!strstr(error.message, part)) hf_test_fail(__FILE__, __LINE__, "\"%s\" lacks \"%s\"", error.message, part);
-    if (!strstr(error.message, path)) hf_test_fail(__FILE__, __LINE__, "\"%s\" does not name the file", error.message);
+    if (!strstr(error.message, part))
+        hf_test_fail(__FILE__, __LINE__, "\"%s\" lacks \"%s\"", error.message, part);
+    if (!strstr(error.message, path))
+        hf_test_fail(__FILE__, __LINE__, "\"%s\" does not name the file", error.message);
 }
 
 static void write_bytes(const char *bytes, size_t len, off_t at)
@@ -116,17 +119,20 @@ TEST(foreign_files_are_refused_and_left_alone)
     write_bytes(text, sizeof text - 1, 0);
     fails_to_open(HF_ERR_DAMAGED, "is not a holdfast store");
     int fd = open(path, O_RDONLY);
-    CHECK(read(fd, after, sizeof after) == sizeof text - 1 && memcmp(after, text, sizeof text - 1) == 0);
+    CHECK(read(fd, after, sizeof after) == sizeof text - 1 &&
+          memcmp(after, text, sizeof text - 1) == 0);
     close(fd);
 
     fresh_path("other.db");
     sqlite3_open(path, &other);
-    sqlite3_exec(other, "CREATE TABLE precious(x); INSERT INTO precious VALUES (1)", NULL, NULL, NULL);
+    sqlite3_exec(other, "CREATE TABLE precious(x); INSERT INTO precious VALUES (1)", NULL, NULL,
+                 NULL);
     sqlite3_close(other);
     CHECK(stat(path, &before_info) == 0);
     fails_to_open(HF_ERR_DAMAGED, "is a database of another program");
     CHECK(stat(path, &after_info) == 0);
-    CHECK(before_info.st_size == after_info.st_size && before_info.st_mtim.tv_nsec == after_info.st_mtim.tv_nsec);
+    CHECK(before_info.st_size == after_info.st_size &&
+          before_info.st_mtim.tv_nsec == after_info.st_mtim.tv_nsec);
     char wal[600];
     snprintf(wal, sizeof wal, "%s-wal", path);
     CHECK(access(wal, F_OK) != 0);
@@ -154,7 +160,10 @@ TEST(a_damaged_file_is_an_error_that_names_it)
     for (int i = 0; i < 300; i++) {
         char key[32];
         snprintf(key, sizeof key, "key-%d", i);
-        CHECK_INT(run(store, put(key, ",\"pad\":{\"S\":\"0123456789012345678901234567890123456789\"}"), NULL), 0);
+        CHECK_INT(run(store,
+                      put(key, ",\"pad\":{\"S\":\"0123456789012345678901234567890123456789\"}"),
+                      NULL),
+                  0);
     }
     hf__store_close(store);
     for (int page = 1; page < 12; page++) write_bytes(garbage, sizeof garbage, page * 4096);
@@ -223,7 +232,7 @@ static void in_child(void (*part)(void))
 #define CHILD_CHECK(condition)                                                                     \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                         \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
             _exit(1);                                                                              \
         }                                                                                          \
     } while (0)
@@ -402,7 +411,9 @@ static void write_until_killed(int report, int round)
     for (int32_t i = 0; i < 100000; i++) {
         char key[32];
         snprintf(key, sizeof key, "%d-%d", round, i);
-        if (run(store, put(key, ",\"pad\":{\"S\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"}"), NULL) != 0) _exit(1);
+        if (run(store, put(key, ",\"pad\":{\"S\":\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"}"), NULL) !=
+            0)
+            _exit(1);
         if (write(report, &i, sizeof i) != sizeof i) _exit(2);
         hf__arena_reset(&arena);
     }
@@ -459,7 +470,8 @@ TEST(expired_items_are_swept_by_the_stores_time)
     struct hf_store *store = open_good(&options);
     create_table(store);
     snprintf(expiring, sizeof expiring, ",\"ttl\":{\"N\":\"%lld\"}", (long long)now_s + 100);
-    snprintf(ancient, sizeof ancient, ",\"ttl\":{\"N\":\"%lld\"}", (long long)now_s - 6 * 365 * 86400);
+    snprintf(ancient, sizeof ancient, ",\"ttl\":{\"N\":\"%lld\"}",
+             (long long)now_s - 6 * 365 * 86400);
     CHECK_INT(run(store, put("before", expiring), NULL), 0);
     struct hf_op ttl = op_of(HF_UPDATE_TTL);
     ttl.ttl_enabled = true;
@@ -467,13 +479,15 @@ TEST(expired_items_are_swept_by_the_stores_time)
     CHECK_INT(run(store, ttl, NULL), 0);
     CHECK_INT(run(store, put("after", expiring), NULL), 0);
     CHECK_INT(run(store, put("text", ",\"ttl\":{\"S\":\"1\"}"), NULL), 0);
-    CHECK_INT(run(store, put("ancient", ancient), NULL), 0); /* over five years old: never, as in DynamoDB */
+    CHECK_INT(run(store, put("ancient", ancient), NULL),
+              0); /* over five years old: never, as in DynamoDB */
     CHECK_INT(run(store, put("forever", ""), NULL), 0);
     hf_virtual_clock_advance(&clock, 99LL * 1000000);
     usleep(30000);
     CHECK(exists(store, "before") && exists(store, "after"));
     hf_virtual_clock_advance(&clock, 2LL * 1000000);
-    for (int i = 0; i < 1000 && (exists(store, "before") || exists(store, "after")); i++) usleep(5000);
+    for (int i = 0; i < 1000 && (exists(store, "before") || exists(store, "after")); i++)
+        usleep(5000);
     CHECK(!exists(store, "before") && !exists(store, "after"));
     CHECK(exists(store, "text") && exists(store, "ancient") && exists(store, "forever"));
     hf__store_close(store);
@@ -516,7 +530,8 @@ TEST(the_stores_time_does_not_go_back_after_a_reboot)
     CHECK_INT(run(store, put("a", ""), &before), 0);
     hf__store_close(store);
     sqlite3_open(path, &db);
-    sqlite3_exec(db, "UPDATE meta SET value = 'another boot' WHERE name = 'clock_boot'", NULL, NULL, NULL);
+    sqlite3_exec(db, "UPDATE meta SET value = 'another boot' WHERE name = 'clock_boot'", NULL, NULL,
+                 NULL);
     sqlite3_close(db);
     clock.boot_us = 5000000;
     clock.wall_us -= 86400LL * 1000000; /* the battery is empty */

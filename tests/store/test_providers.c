@@ -38,7 +38,8 @@ static const char *write_file(const char *name, const char *text)
 {
     char path[512];
     snprintf(path, sizeof path, "%s/%s", hf_test_directory(), name);
-    for (char *slash = path + strlen(hf_test_directory()) + 1; (slash = strchr(slash, '/')); slash++) {
+    for (char *slash = path + strlen(hf_test_directory()) + 1; (slash = strchr(slash, '/'));
+         slash++) {
         *slash = '\0';
         mkdir(path, 0700);
         *slash = '/';
@@ -126,10 +127,13 @@ TEST(the_environment_comes_first)
 TEST(profiles_are_found_by_name_in_both_files)
 {
     begin(NULL, NULL);
-    use_config("# a comment\n[default]\nregion = us-west-2\n[profile dev]\naws_access_key_id = CONFIG\n"
-               "aws_secret_access_key = other\ns3 =\n  max_concurrent_requests = 20\n[profile  two]\nregion=x\n");
+    use_config(
+        "# a comment\n[default]\nregion = us-west-2\n[profile dev]\naws_access_key_id = CONFIG\n"
+        "aws_secret_access_key = other\ns3 =\n  max_concurrent_requests = 20\n[profile  two]\nregion=x\n");
     set("AWS_SHARED_CREDENTIALS_FILE",
-        write_file("credentials", "[dev]\naws_access_key_id=CREDS\naws_secret_access_key=s3cr3t\naws_session_token=t\n"));
+        write_file(
+            "credentials",
+            "[dev]\naws_access_key_id=CREDS\naws_secret_access_key=s3cr3t\naws_session_token=t\n"));
     expect_failure("no AWS credentials found");
     set("AWS_PROFILE", "dev");
     expect("profile", "CREDS", "t");
@@ -177,16 +181,18 @@ static void use_process(const char *script)
 {
     char config[1024];
     const char *path = write_file("process.sh", script);
-    snprintf(config, sizeof config, "[default]\ncredential_process = sh \"%s\" 'an argument'\n", path);
+    snprintf(config, sizeof config, "[default]\ncredential_process = sh \"%s\" 'an argument'\n",
+             path);
     use_config(config);
 }
 
 TEST(a_process_gives_credentials)
 {
     begin(NULL, NULL);
-    use_process("[ \"$1\" = 'an argument' ] || exit 9\n"
-                "echo '{\"Version\":1,\"AccessKeyId\":\"PROC\",\"SecretAccessKey\":\"s3cr3t\",\"SessionToken\":\"pt\","
-                "\"Expiration\":\"2099-01-01T00:00:00Z\"}'\n");
+    use_process(
+        "[ \"$1\" = 'an argument' ] || exit 9\n"
+        "echo '{\"Version\":1,\"AccessKeyId\":\"PROC\",\"SecretAccessKey\":\"s3cr3t\",\"SessionToken\":\"pt\","
+        "\"Expiration\":\"2099-01-01T00:00:00Z\"}'\n");
     expect("credential_process", "PROC", "pt");
     use_process("echo nonsense\n");
     expect_failure("cannot be read");
@@ -216,14 +222,17 @@ TEST(a_process_that_hangs_or_floods_is_stopped)
 
 /* ---- container ---- */
 
-static void container_server(void *user, const struct hf_stub_request *request, struct hf_stub_answer *answer)
+static void container_server(void *user, const struct hf_stub_request *request,
+                             struct hf_stub_answer *answer)
 {
     (void)user;
     bool good = strcmp(request->target, "/creds") == 0 && strcmp(request->method, "GET") == 0 &&
                 strcmp(hf_stub_header(request, "authorization"), "Bearer x") == 0;
     answer->status = good ? 200 : 403;
-    strcpy(answer->body, "{\"AccessKeyId\":\"CONT\",\"SecretAccessKey\":\"s3cr3t\",\"Token\":\"ct\",\"Expiration\":"
-                         "\"2099-01-01T00:00:00Z\",\"RoleArn\":null}");
+    strcpy(
+        answer->body,
+        "{\"AccessKeyId\":\"CONT\",\"SecretAccessKey\":\"s3cr3t\",\"Token\":\"ct\",\"Expiration\":"
+        "\"2099-01-01T00:00:00Z\",\"RoleArn\":null}");
 }
 
 TEST(a_container_gets_credentials_from_its_host)
@@ -258,13 +267,15 @@ TEST(a_container_does_not_ask_strangers_in_the_clear)
 
 /* ---- EC2 instance metadata ---- */
 
-static void imds_server(void *user, const struct hf_stub_request *request, struct hf_stub_answer *answer)
+static void imds_server(void *user, const struct hf_stub_request *request,
+                        struct hf_stub_answer *answer)
 {
     const char *role = user;
     bool has_token = strcmp(hf_stub_header(request, "x-aws-ec2-metadata-token"), "T0KEN") == 0;
     if (strcmp(request->target, "/latest/api/token") == 0) {
-        bool good = strcmp(request->method, "PUT") == 0 &&
-                    strcmp(hf_stub_header(request, "x-aws-ec2-metadata-token-ttl-seconds"), "21600") == 0;
+        bool good =
+            strcmp(request->method, "PUT") == 0 &&
+            strcmp(hf_stub_header(request, "x-aws-ec2-metadata-token-ttl-seconds"), "21600") == 0;
         answer->status = good ? 200 : 400;
         strcpy(answer->body, "T0KEN");
     } else if (!has_token) {
@@ -272,8 +283,10 @@ static void imds_server(void *user, const struct hf_stub_request *request, struc
     } else if (strcmp(request->target, "/latest/meta-data/iam/security-credentials/") == 0) {
         snprintf(answer->body, 100, "%s\n", role);
     } else if (strcmp(request->target, "/latest/meta-data/iam/security-credentials/my-role") == 0) {
-        strcpy(answer->body, "{\"Code\":\"Success\",\"AccessKeyId\":\"IMDS\",\"SecretAccessKey\":\"s3cr3t\",\"Token\":"
-                             "\"it\",\"Expiration\":\"2099-01-01T00:00:00Z\"}");
+        strcpy(
+            answer->body,
+            "{\"Code\":\"Success\",\"AccessKeyId\":\"IMDS\",\"SecretAccessKey\":\"s3cr3t\",\"Token\":"
+            "\"it\",\"Expiration\":\"2099-01-01T00:00:00Z\"}");
     } else if (strcmp(request->target, "/latest/meta-data/placement/region") == 0) {
         strcpy(answer->body, "ap-south-1");
     } else {
@@ -315,26 +328,32 @@ TEST(an_instance_without_a_role_says_so)
 
 /* ---- STS ---- */
 
-#define STS_ANSWER(id)                                                                             \
+#define STS_ANSWER(id)                                                                                        \
     "<AssumeRoleResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><AssumeRoleResult><Credentials>" \
-    "<AccessKeyId>" id "</AccessKeyId><SecretAccessKey>s3cr3t</SecretAccessKey><SessionToken>a&amp;b</SessionToken>" \
+    "<AccessKeyId>" id                                                                                        \
+    "</AccessKeyId><SecretAccessKey>s3cr3t</SecretAccessKey><SessionToken>a&amp;b</SessionToken>"             \
     "<Expiration>2099-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>"
 
 static char sts_body[4096];
 static char sts_authorization[1024];
 
-static void sts_server(void *user, const struct hf_stub_request *request, struct hf_stub_answer *answer)
+static void sts_server(void *user, const struct hf_stub_request *request,
+                       struct hf_stub_answer *answer)
 {
     (void)user;
     snprintf(sts_body, sizeof sts_body, "%.*s", HF_FMT(request->body));
-    snprintf(sts_authorization, sizeof sts_authorization, "%s", hf_stub_header(request, "authorization"));
+    snprintf(sts_authorization, sizeof sts_authorization, "%s",
+             hf_stub_header(request, "authorization"));
     if (strstr(sts_body, "denied")) {
         answer->status = 403;
-        strcpy(answer->body, "<ErrorResponse><Error><Code>AccessDenied</Code><Message>you may not</Message></Error>"
-                             "</ErrorResponse>");
+        strcpy(
+            answer->body,
+            "<ErrorResponse><Error><Code>AccessDenied</Code><Message>you may not</Message></Error>"
+            "</ErrorResponse>");
         return;
     }
-    strcpy(answer->body, strstr(sts_body, "AssumeRoleWithWebIdentity") ? STS_ANSWER("WEB") : STS_ANSWER("ROLE"));
+    strcpy(answer->body,
+           strstr(sts_body, "AssumeRoleWithWebIdentity") ? STS_ANSWER("WEB") : STS_ANSWER("ROLE"));
 }
 
 TEST(a_web_identity_is_exchanged_for_a_role)
@@ -346,8 +365,10 @@ TEST(a_web_identity_is_exchanged_for_a_role)
     set("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/x");
     set("AWS_ROLE_SESSION_NAME", "me");
     expect("web-identity", "WEB", "a&b");
-    CHECK_STR(sts_body, "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=arn%3Aaws%3Aiam%3A%3A123456789012"
-                        "%3Arole%2Fx&RoleSessionName=me&WebIdentityToken=header.payload%2B%2F%3D");
+    CHECK_STR(
+        sts_body,
+        "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=arn%3Aaws%3Aiam%3A%3A123456789012"
+        "%3Arole%2Fx&RoleSessionName=me&WebIdentityToken=header.payload%2B%2F%3D");
     CHECK_STR(sts_authorization, "");
     set("AWS_ROLE_ARN", "denied");
     expect_failure("status 403: you may not");
@@ -360,10 +381,13 @@ TEST(a_profile_assumes_its_role_with_another_profiles_keys)
 {
     begin(sts_server, NULL);
     set("AWS_ENDPOINT_URL_STS", hf_stub_url(world.stub));
-    use_config("[default]\nrole_arn = arn:role\nsource_profile = base\nexternal_id = ext 1\nrole_session_name = n\n"
-               "[profile base]\naws_access_key_id = BASE\naws_secret_access_key = basesecret\n");
+    use_config(
+        "[default]\nrole_arn = arn:role\nsource_profile = base\nexternal_id = ext 1\nrole_session_name = n\n"
+        "[profile base]\naws_access_key_id = BASE\naws_secret_access_key = basesecret\n");
     expect("assume-role", "ROLE", "a&b");
-    CHECK_STR(sts_body, "Action=AssumeRole&Version=2011-06-15&RoleArn=arn%3Arole&RoleSessionName=n&ExternalId=ext%201");
+    CHECK_STR(
+        sts_body,
+        "Action=AssumeRole&Version=2011-06-15&RoleArn=arn%3Arole&RoleSessionName=n&ExternalId=ext%201");
     CHECK(strstr(sts_authorization, "Credential=BASE/") != NULL);
     CHECK(strstr(sts_authorization, "/eu-west-1/sts/aws4_request") != NULL);
     end();
@@ -373,16 +397,19 @@ TEST(roles_can_be_chained_and_circles_are_refused)
 {
     begin(sts_server, NULL);
     set("AWS_ENDPOINT_URL_STS", hf_stub_url(world.stub));
-    use_config("[default]\nrole_arn = arn:outer\nsource_profile = middle\n[profile middle]\nrole_arn = arn:inner\n"
-               "source_profile = base\n[profile base]\naws_access_key_id = BASE\naws_secret_access_key = b\n");
+    use_config(
+        "[default]\nrole_arn = arn:outer\nsource_profile = middle\n[profile middle]\nrole_arn = arn:inner\n"
+        "source_profile = base\n[profile base]\naws_access_key_id = BASE\naws_secret_access_key = b\n");
     expect("assume-role", "ROLE", "a&b");
     CHECK(strstr(sts_authorization, "Credential=ROLE/") != NULL);
     CHECK_INT(hf_stub_requests(world.stub), 2);
-    use_config("[default]\nrole_arn = arn:a\nsource_profile = b\n[profile b]\nrole_arn = arn:b\nsource_profile = default\n");
+    use_config(
+        "[default]\nrole_arn = arn:a\nsource_profile = b\n[profile b]\nrole_arn = arn:b\nsource_profile = default\n");
     expect_failure("leads in a circle");
     use_config("[default]\nrole_arn = arn:a\n");
     expect_failure("needs one of source_profile");
-    use_config("[default]\nrole_arn = arn:a\nsource_profile = empty\n[profile empty]\nregion = x\n");
+    use_config(
+        "[default]\nrole_arn = arn:a\nsource_profile = empty\n[profile empty]\nregion = x\n");
     expect_failure("source_profile empty has no credentials");
     end();
 }
@@ -406,36 +433,45 @@ TEST(a_role_can_start_from_the_environment_or_a_token_file)
 
 TEST(an_answer_of_sts_without_credentials_is_refused)
 {
-    static const char *const bad[] = {"", "<x>", "<AccessKeyId>A</AccessKeyId>",
-                                      "<AccessKeyId>A</AccessKeyId><SecretAccessKey>s</SecretAccessKey>"
-                                      "<SessionToken>t</SessionToken><Expiration>tomorrow</Expiration>"};
+    static const char *const bad[] = {
+        "", "<x>", "<AccessKeyId>A</AccessKeyId>",
+        "<AccessKeyId>A</AccessKeyId><SecretAccessKey>s</SecretAccessKey>"
+        "<SessionToken>t</SessionToken><Expiration>tomorrow</Expiration>"};
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct hf_credentials *c = NULL;
         struct hf_error error;
-        CHECK_INT(hf__credentials_from_sts("sts", hf__slice_str(bad[i]), &c, &error), HF_ERR_CREDENTIALS);
+        CHECK_INT(hf__credentials_from_sts("sts", hf__slice_str(bad[i]), &c, &error),
+                  HF_ERR_CREDENTIALS);
     }
 }
 
 /* ---- SSO ---- */
 
-static void sso_server(void *user, const struct hf_stub_request *request, struct hf_stub_answer *answer)
+static void sso_server(void *user, const struct hf_stub_request *request,
+                       struct hf_stub_answer *answer)
 {
     (void)user;
-    bool good = strcmp(request->target, "/federation/credentials?role_name=Admin%20Role&account_id=123456789012") == 0 &&
-                strcmp(hf_stub_header(request, "x-amz-sso_bearer_token"), "ssotoken") == 0;
+    bool good =
+        strcmp(request->target,
+               "/federation/credentials?role_name=Admin%20Role&account_id=123456789012") == 0 &&
+        strcmp(hf_stub_header(request, "x-amz-sso_bearer_token"), "ssotoken") == 0;
     answer->status = good ? 200 : 401;
-    strcpy(answer->body, "{\"roleCredentials\":{\"accessKeyId\":\"SSO\",\"secretAccessKey\":\"s3cr3t\",\"sessionToken\":"
-                         "\"st\",\"expiration\":4070908800000}}");
+    strcpy(
+        answer->body,
+        "{\"roleCredentials\":{\"accessKeyId\":\"SSO\",\"secretAccessKey\":\"s3cr3t\",\"sessionToken\":"
+        "\"st\",\"expiration\":4070908800000}}");
 }
 
 TEST(sso_uses_the_token_that_login_left)
 {
     begin(sso_server, NULL);
     set("AWS_ENDPOINT_URL_SSO", hf_stub_url(world.stub));
-    use_config("[default]\nsso_session = corp\nsso_account_id = 123456789012\nsso_role_name = Admin Role\n"
-               "[sso-session corp]\nsso_region = eu-north-1\nsso_start_url = https://corp.invalid/start\n");
+    use_config(
+        "[default]\nsso_session = corp\nsso_account_id = 123456789012\nsso_role_name = Admin Role\n"
+        "[sso-session corp]\nsso_region = eu-north-1\nsso_start_url = https://corp.invalid/start\n");
     expect_failure("run: aws sso login");
-    static const char name[] = ".aws/sso/cache/ee0bfd2552fbd840c02cc48b6e823320543c450f.json"; /* sha1("corp") */
+    static const char name[] =
+        ".aws/sso/cache/ee0bfd2552fbd840c02cc48b6e823320543c450f.json"; /* sha1("corp") */
     write_file(name, "{\"accessToken\":\"ssotoken\",\"expiresAt\":\"2099-01-01T00:00:00Z\"}");
     expect("sso", "SSO", "st");
     write_file(name, "{\"accessToken\":\"ssotoken\",\"expiresAt\":\"2001-01-01T00:00:00Z\"}");
@@ -469,7 +505,9 @@ TEST(region_and_endpoint_follow_their_order)
                    {"cn-north-1", "https://dynamodb.cn-north-1.amazonaws.com.cn"},
                    {"eusc-de-east-1", "https://dynamodb.eusc-de-east-1.amazonaws.eu"}};
     for (size_t i = 0; i < COUNT_OF(regions); i++)
-        CHECK_STR(hf__endpoint_find(&arena, "dynamodb", regions[i].region, NULL, world.environment, &p), regions[i].url);
+        CHECK_STR(
+            hf__endpoint_find(&arena, "dynamodb", regions[i].region, NULL, world.environment, &p),
+            regions[i].url);
     set("AWS_USE_FIPS_ENDPOINT", "true");
     CHECK_STR(hf__endpoint_find(&arena, "dynamodb", "us-east-1", NULL, world.environment, &p),
               "https://dynamodb-fips.us-east-1.amazonaws.com");
@@ -479,14 +517,19 @@ TEST(region_and_endpoint_follow_their_order)
               "https://dynamodb.us-east-1.api.aws");
     use_config("[default]\nendpoint_url = http://from-profile\n");
     CHECK_INT(hf__profiles_load(&arena, world.environment, NULL, &p, &error), 0);
-    CHECK_STR(hf__endpoint_find(&arena, "dynamodb", "r", NULL, world.environment, &p), "http://from-profile");
+    CHECK_STR(hf__endpoint_find(&arena, "dynamodb", "r", NULL, world.environment, &p),
+              "http://from-profile");
     set("AWS_ENDPOINT_URL", "http://general");
-    CHECK_STR(hf__endpoint_find(&arena, "dynamodb", "r", NULL, world.environment, &p), "http://general");
+    CHECK_STR(hf__endpoint_find(&arena, "dynamodb", "r", NULL, world.environment, &p),
+              "http://general");
     set("AWS_ENDPOINT_URL_DYNAMODB", "http://special");
-    CHECK_STR(hf__endpoint_find(&arena, "dynamodb", "r", NULL, world.environment, &p), "http://special");
-    CHECK_STR(hf__endpoint_find(&arena, "dynamodb", "r", "http://explicit", world.environment, &p), "http://explicit");
+    CHECK_STR(hf__endpoint_find(&arena, "dynamodb", "r", NULL, world.environment, &p),
+              "http://special");
+    CHECK_STR(hf__endpoint_find(&arena, "dynamodb", "r", "http://explicit", world.environment, &p),
+              "http://explicit");
     set("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true");
-    CHECK_STR(hf__endpoint_find(&arena, "dynamodb", "r", NULL, world.environment, &p), "https://dynamodb.r.api.aws");
+    CHECK_STR(hf__endpoint_find(&arena, "dynamodb", "r", NULL, world.environment, &p),
+              "https://dynamodb.r.api.aws");
     hf__arena_free(&arena);
     end();
 }
@@ -502,7 +545,8 @@ static void count_change(void *user)
 }
 
 /* Waits, at most ten seconds, until the keeper answers other than WAIT. */
-static enum hf_keeper_state wait_for(struct hf_keeper *keeper, struct hf_identity *identity, struct hf_error *error)
+static enum hf_keeper_state wait_for(struct hf_keeper *keeper, struct hf_identity *identity,
+                                     struct hf_error *error)
 {
     enum hf_keeper_state state = HF_KEEPER_WAIT;
     for (int i = 0; i < 2000 && state == HF_KEEPER_WAIT; i++) {
@@ -512,7 +556,8 @@ static enum hf_keeper_state wait_for(struct hf_keeper *keeper, struct hf_identit
     return state;
 }
 
-static void short_lived(void *user, const struct hf_stub_request *request, struct hf_stub_answer *answer)
+static void short_lived(void *user, const struct hf_stub_request *request,
+                        struct hf_stub_answer *answer)
 {
     (void)user;
     time_t end_time = time(NULL) + 2;
@@ -521,9 +566,10 @@ static void short_lived(void *user, const struct hf_stub_request *request, struc
     char text[40];
     strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
     if (request->number > 3) answer->status = 500; /* then the source goes down */
-    snprintf(answer->body, sizeof answer->body,
-             "{\"AccessKeyId\":\"KEY%d\",\"SecretAccessKey\":\"s\",\"Token\":\"t\",\"Expiration\":\"%s\"}", request->number,
-             text);
+    snprintf(
+        answer->body, sizeof answer->body,
+        "{\"AccessKeyId\":\"KEY%d\",\"SecretAccessKey\":\"s\",\"Token\":\"t\",\"Expiration\":\"%s\"}",
+        request->number, text);
 }
 
 static struct hf_keeper *start_keeper(void)
@@ -534,7 +580,8 @@ static struct hf_keeper *start_keeper(void)
                                         .clock = &hf__clock_system,
                                         .endpoint = "http://127.0.0.1:1",
                                         .changed = count_change};
-    if (hf__keeper_start(&options, &keeper, &error) != 0) hf_test_fail(__FILE__, __LINE__, "%s", error.message);
+    if (hf__keeper_start(&options, &keeper, &error) != 0)
+        hf_test_fail(__FILE__, __LINE__, "%s", error.message);
     return keeper;
 }
 
@@ -567,13 +614,15 @@ TEST(an_expired_token_is_replaced_on_demand)
     struct hf_identity first, second;
     struct hf_error error;
     begin(NULL, NULL);
-    use_process("date +%N > \"$0.count\"; echo \"{\\\"Version\\\":1,\\\"AccessKeyId\\\":\\\"K$(cat $0.count)\\\","
-                "\\\"SecretAccessKey\\\":\\\"s\\\",\\\"Expiration\\\":\\\"2099-01-01T00:00:00Z\\\"}\"\n");
+    use_process(
+        "date +%N > \"$0.count\"; echo \"{\\\"Version\\\":1,\\\"AccessKeyId\\\":\\\"K$(cat $0.count)\\\","
+        "\\\"SecretAccessKey\\\":\\\"s\\\",\\\"Expiration\\\":\\\"2099-01-01T00:00:00Z\\\"}\"\n");
     struct hf_keeper *keeper = start_keeper();
     CHECK_INT(wait_for(keeper, &first, &error), HF_KEEPER_READY);
     int before = __atomic_load_n(&changes, __ATOMIC_RELAXED);
     hf__keeper_refresh(keeper, first.credentials);
-    for (int i = 0; i < 2000 && __atomic_load_n(&changes, __ATOMIC_RELAXED) == before; i++) usleep(5000);
+    for (int i = 0; i < 2000 && __atomic_load_n(&changes, __ATOMIC_RELAXED) == before; i++)
+        usleep(5000);
     CHECK_INT(wait_for(keeper, &second, &error), HF_KEEPER_READY);
     CHECK(strcmp(first.credentials->access_key_id, second.credentials->access_key_id) != 0);
     hf__credentials_unref(first.credentials);

@@ -33,7 +33,8 @@ TEST(conditions_print_and_parse_back)
         hf__expr_print_condition(&text, &placeholders, condition);
         struct hf_bindings bindings = bindings_of(&arena, &placeholders);
         hf_test_note("%s", hf__buf_cstr(&text));
-        int code = hf__expr_parse_condition(&arena, hf__buf_view(&text), &bindings, "C", &back, &error);
+        int code =
+            hf__expr_parse_condition(&arena, hf__buf_view(&text), &bindings, "C", &back, &error);
         if (text.len <= HF_EXPRESSION_MAX_SIZE) {
             if (code != 0) hf_test_fail(__FILE__, __LINE__, "%s", error.message);
             CHECK(hf__condition_equal(condition, back));
@@ -81,7 +82,8 @@ TEST(projections_print_and_parse_back)
         hf__buf_init(&text, 1 << 20);
         hf__expr_print_projection(&text, &placeholders, projection);
         struct hf_bindings bindings = bindings_of(&arena, &placeholders);
-        CHECK_INT(hf__expr_parse_projection(&arena, hf__buf_view(&text), &bindings, &back, &error), 0);
+        CHECK_INT(hf__expr_parse_projection(&arena, hf__buf_view(&text), &bindings, &back, &error),
+                  0);
         CHECK(hf__projection_equal(projection, &back));
         hf__buf_free(&text);
         hf__arena_free(&arena);
@@ -96,8 +98,8 @@ static int parse_condition(const char *text, struct hf_error *reterr)
     struct hf_bindings bindings = {.values = hf_test_item(&arena, values)};
     bool used[2] = {false};
     bindings.value_used = used;
-    int code = hf__expr_parse_condition(&arena, hf__slice_str(text), &bindings, "ConditionExpression",
-                                        &condition, reterr);
+    int code = hf__expr_parse_condition(&arena, hf__slice_str(text), &bindings,
+                                        "ConditionExpression", &condition, reterr);
     hf__arena_free(&arena);
     return code;
 }
@@ -105,9 +107,21 @@ static int parse_condition(const char *text, struct hf_error *reterr)
 TEST(spelling_is_free_where_dynamodb_leaves_it_free)
 {
     static const char *const good[] = {
-        "n=:a", "n = (:a)", "(n) = :a", "(n = :a)", "n = :a and n = :a", "n In (:a,:a)", "n BETWEEN :a AND :a",
-        "not n = :a", "size (n) = :a", "\tn\n=\r:a", "(n = :a) AND (n = :a)", "NOT (n = :a OR n = :a)",
-        "contains(n, :a) OR NOT begins_with(n, :b)", "l[0].x[12] = :a", "n IN ((:a))",
+        "n=:a",
+        "n = (:a)",
+        "(n) = :a",
+        "(n = :a)",
+        "n = :a and n = :a",
+        "n In (:a,:a)",
+        "n BETWEEN :a AND :a",
+        "not n = :a",
+        "size (n) = :a",
+        "\tn\n=\r:a",
+        "(n = :a) AND (n = :a)",
+        "NOT (n = :a OR n = :a)",
+        "contains(n, :a) OR NOT begins_with(n, :b)",
+        "l[0].x[12] = :a",
+        "n IN ((:a))",
     };
     for (size_t i = 0; i < COUNT_OF(good); i++) {
         struct hf_error error = {0};
@@ -134,7 +148,8 @@ TEST(what_is_no_condition_is_refused_in_dynamodbs_words)
         {"n = :a AND", "Syntax error; token: \"<EOF>\", near: \"AND\""},
         {"n BETWEEN :a OR :a", "Syntax error; token: \"OR\", near: \":a OR :a\""},
         {"((n = :a))", "The expression has redundant parentheses;"},
-        {"n = :q", "An expression attribute value used in expression is not defined; attribute value: :q"},
+        {"n = :q",
+         "An expression attribute value used in expression is not defined; attribute value: :q"},
         {"#q = :a",
          "An expression attribute name used in the document path is not defined; attribute name: #q"},
         {"owner = :a", "Attribute name is a reserved keyword; reserved keyword: owner"},
@@ -197,7 +212,8 @@ TEST(what_is_no_update_is_refused)
     } cases[] = {
         {"SET n = :a + :a + :a", "Syntax error; token: \"+\", near: \":a + :a\""},
         {"SET n = if_not_exists(n, :a + :a)", "Syntax error; token: \"+\", near: \":a + :a\""},
-        {"SET n = :a SET m = :a", "The \"SET\" section can only be used once in an update expression;"},
+        {"SET n = :a SET m = :a",
+         "The \"SET\" section can only be used once in an update expression;"},
         {"SET n :a", "Syntax error; token: \":a\", near: \"n :a\""},
         {"ADD n m", "Syntax error; token: \"m\", near: \"n m\""},
         {"SET n = foo(:a)", "Invalid function name; function: foo"},
@@ -214,8 +230,9 @@ TEST(what_is_no_update_is_refused)
         bool used;
         bindings.value_used = &used;
         hf_test_note("%s", cases[i].text);
-        CHECK_INT(hf__expr_parse_update(&arena, hf__slice_str(cases[i].text), &bindings, &update, &error),
-                  HF_ERR_VALIDATION);
+        CHECK_INT(
+            hf__expr_parse_update(&arena, hf__slice_str(cases[i].text), &bindings, &update, &error),
+            HF_ERR_VALIDATION);
         snprintf(expected, sizeof expected, "Invalid UpdateExpression: %s", cases[i].message);
         CHECK_STR(error.message, expected);
         hf__arena_free(&arena);

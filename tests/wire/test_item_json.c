@@ -46,7 +46,8 @@ TEST(malformed_values_are_refused)
         struct hf_item item;
         struct hf_error error = {0};
         hf_test_note("%s", cases[i].json);
-        CHECK_INT(hf__item_from_json(&arena, hf__slice_str(cases[i].json), &item, &error), cases[i].code);
+        CHECK_INT(hf__item_from_json(&arena, hf__slice_str(cases[i].json), &item, &error),
+                  cases[i].code);
         CHECK(error.message[0] != '\0');
         hf__arena_free(&arena);
     }
@@ -73,8 +74,8 @@ static void read_and_write(void)
     struct hf_buf buf;
     hf__buf_init(&buf, 10000);
     int code = hf__item_from_json(
-        &arena, HF_LIT("{\"a\":{\"N\":\"1\"},\"b\":{\"L\":[{\"B\":\"AQ==\"},{\"S\":\"\\n\"}]}}"), &item,
-        &error);
+        &arena, HF_LIT("{\"a\":{\"N\":\"1\"},\"b\":{\"L\":[{\"B\":\"AQ==\"},{\"S\":\"\\n\"}]}}"),
+        &item, &error);
     if (code == 0) hf__item_to_json(item, &buf);
     CHECK((code != 0 || buf.failed) == hf_alloc_has_failed());
     if (code != 0) CHECK_INT(code, HF_ERR_NO_MEMORY);
@@ -90,10 +91,8 @@ TEST(survives_want_of_memory)
 int main(int argc, char **argv)
 {
     static const struct hf_test tests[] = {
-        RUN(every_type_reads_and_writes),
-        RUN(numbers_come_out_canonical),
-        RUN(malformed_values_are_refused),
-        RUN(generated_items_survive_the_round_trip),
+        RUN(every_type_reads_and_writes),  RUN(numbers_come_out_canonical),
+        RUN(malformed_values_are_refused), RUN(generated_items_survive_the_round_trip),
         RUN(survives_want_of_memory),
     };
     return RUN_TESTS(tests);

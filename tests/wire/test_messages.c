@@ -10,7 +10,8 @@ static struct hf_op generate_op(struct hf_rng *rng, struct hf_arena *arena)
     struct hf_attr *key = hf__arena_zalloc(arena, 1, sizeof *key);
     *key = (struct hf_attr){HF_LIT("key"), hf__s_str("k")};
     bool has_key = op.kind == HF_GET_ITEM || op.kind == HF_UPDATE_ITEM || op.kind == HF_DELETE_ITEM;
-    bool writes_item = op.kind == HF_PUT_ITEM || op.kind == HF_UPDATE_ITEM || op.kind == HF_DELETE_ITEM;
+    bool writes_item =
+        op.kind == HF_PUT_ITEM || op.kind == HF_UPDATE_ITEM || op.kind == HF_DELETE_ITEM;
     bool paged = op.kind == HF_QUERY || op.kind == HF_SCAN;
     if (has_key) op.key = (struct hf_item){key, 1};
     if (op.kind == HF_PUT_ITEM) op.item = hf_test_gen_item(rng, arena);
@@ -27,7 +28,8 @@ static struct hf_op generate_op(struct hf_rng *rng, struct hf_arena *arena)
     if (op.kind == HF_QUERY) {
         struct hf_key_condition *where = hf__arena_zalloc(arena, 1, sizeof *where);
         where->count = 1 + hf_rng_below(rng, 2);
-        where->tests[0] = (struct hf_key_test){.name = HF_LIT("pk"), .op = HF_EQ, .low = hf__s_str("p")};
+        where->tests[0] =
+            (struct hf_key_test){.name = HF_LIT("pk"), .op = HF_EQ, .low = hf__s_str("p")};
         where->tests[1] = (struct hf_key_test){.name = HF_LIT("sk"),
                                                .op = HF_BETWEEN,
                                                .low = hf__n(arena, 1),
@@ -89,18 +91,20 @@ TEST(requests_look_like_dynamodbs)
         .table = HF_LIT("locks"),
         .key = {&key, 1},
         .update = &update,
-        .condition = hf__cond_and(&arena, hf__cond_absent(&arena, "grant"), hf__cond_absent(&arena, "holders")),
+        .condition = hf__cond_and(&arena, hf__cond_absent(&arena, "grant"),
+                                  hf__cond_absent(&arena, "holders")),
         .returns = HF_RETURN_ALL_NEW,
         .old_on_failure = true,
     };
     CHECK_INT(hf__request_write(&arena, &op, &body, NULL), 0);
-    CHECK_STR(hf__buf_cstr(&body),
-              "{\"TableName\":\"locks\",\"Key\":{\"key\":{\"S\":\"job\"}},\"UpdateExpression\":\"SET #n0 = :v0, "
-              "#n1 = if_not_exists(#n1, :v1) + :v2 REMOVE #n2\",\"ConditionExpression\":"
-              "\"attribute_not_exists(#n3) AND attribute_not_exists(#n4)\",\"ReturnValues\":\"ALL_NEW\","
-              "\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\",\"ExpressionAttributeNames\":{\"#n0\":\"owner\","
-              "\"#n1\":\"token\",\"#n2\":\"ttl\",\"#n3\":\"grant\",\"#n4\":\"holders\"},"
-              "\"ExpressionAttributeValues\":{\":v0\":{\"S\":\"me\"},\":v1\":{\"N\":\"100\"},\":v2\":{\"N\":\"1\"}}}");
+    CHECK_STR(
+        hf__buf_cstr(&body),
+        "{\"TableName\":\"locks\",\"Key\":{\"key\":{\"S\":\"job\"}},\"UpdateExpression\":\"SET #n0 = :v0, "
+        "#n1 = if_not_exists(#n1, :v1) + :v2 REMOVE #n2\",\"ConditionExpression\":"
+        "\"attribute_not_exists(#n3) AND attribute_not_exists(#n4)\",\"ReturnValues\":\"ALL_NEW\","
+        "\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\",\"ExpressionAttributeNames\":{\"#n0\":\"owner\","
+        "\"#n1\":\"token\",\"#n2\":\"ttl\",\"#n3\":\"grant\",\"#n4\":\"holders\"},"
+        "\"ExpressionAttributeValues\":{\":v0\":{\"S\":\"me\"},\":v1\":{\"N\":\"100\"},\":v2\":{\"N\":\"1\"}}}");
     hf__buf_free(&body);
     hf__arena_free(&arena);
 }
@@ -137,7 +141,8 @@ TEST(bad_requests_are_refused)
         struct hf_error error = {0};
         struct hf_op op;
         hf_test_note("%s", cases[i].body);
-        CHECK(hf__request_read(&arena, cases[i].kind, hf__slice_str(cases[i].body), &op, &error) != 0);
+        CHECK(hf__request_read(&arena, cases[i].kind, hf__slice_str(cases[i].body), &op, &error) !=
+              0);
         CHECK_STR(error.message, cases[i].message);
         hf__arena_free(&arena);
     }
@@ -146,12 +151,14 @@ TEST(bad_requests_are_refused)
 TEST(targets_name_operations)
 {
     enum hf_op_kind kind;
-    CHECK(hf__request_kind(HF_LIT("DynamoDB_20120810.UpdateTimeToLive"), &kind) && kind == HF_UPDATE_TTL);
+    CHECK(hf__request_kind(HF_LIT("DynamoDB_20120810.UpdateTimeToLive"), &kind) &&
+          kind == HF_UPDATE_TTL);
     CHECK(!hf__request_kind(HF_LIT("DynamoDB_20120810.Nonsense"), &kind));
     CHECK(!hf__request_kind(HF_LIT("GetItem"), &kind));
 }
 
-static struct hf_answer generate_answer(struct hf_rng *rng, struct hf_arena *arena, enum hf_op_kind kind)
+static struct hf_answer generate_answer(struct hf_rng *rng, struct hf_arena *arena,
+                                        enum hf_op_kind kind)
 {
     struct hf_answer answer = {0};
     struct hf_item *items = hf__arena_zalloc(arena, 3, sizeof *items);
@@ -178,7 +185,10 @@ static struct hf_answer generate_answer(struct hf_rng *rng, struct hf_arena *are
         answer.table = (struct hf_table_info){
             .name = HF_LIT("locks"),
             .status = HF_LIT("ACTIVE"),
-            .schema = {.hash_name = HF_LIT("pk"), .hash_type = HF_N, .range_name = HF_LIT("sk"), .range_type = HF_B},
+            .schema = {.hash_name = HF_LIT("pk"),
+                       .hash_type = HF_N,
+                       .range_name = HF_LIT("sk"),
+                       .range_type = HF_B},
             .item_count = hf_rng_below(rng, 100),
             .on_demand = hf_rng_below(rng, 2),
             .created_unix_ms = 1794738030005 + hf_rng_below(rng, 1000),
@@ -216,7 +226,8 @@ TEST(answers_read_back_as_they_were)
             hf_test_fail(__FILE__, __LINE__, "%s", error.message);
         CHECK(back.has_item == answer.has_item && hf__item_equal(back.item, answer.item));
         CHECK(back.count == answer.count && back.scanned == answer.scanned);
-        for (size_t j = 0; j < answer.count; j++) CHECK(hf__item_equal(back.items[j], answer.items[j]));
+        for (size_t j = 0; j < answer.count; j++)
+            CHECK(hf__item_equal(back.items[j], answer.items[j]));
         CHECK(hf__item_equal(back.last_key, answer.last_key));
         CHECK_SLICE(back.table.name, answer.table.name);
         CHECK_SLICE(back.table.schema.range_name, answer.table.schema.range_name);
@@ -236,8 +247,9 @@ TEST(errors_travel_as_exceptions)
     struct hf_arena arena = {0};
     struct hf_buf body;
     hf__buf_init(&body, HF_ANSWER_MAX_SIZE);
-    static const int codes[] = {HF_ERR_CONDITION, HF_ERR_VALIDATION, HF_ERR_NO_TABLE, HF_ERR_TABLE_IN_USE,
-                                HF_ERR_THROTTLED, HF_ERR_DENIED,     HF_ERR_STORE};
+    static const int codes[] = {HF_ERR_CONDITION,    HF_ERR_VALIDATION, HF_ERR_NO_TABLE,
+                                HF_ERR_TABLE_IN_USE, HF_ERR_THROTTLED,  HF_ERR_DENIED,
+                                HF_ERR_STORE};
     for (size_t i = 0; i < COUNT_OF(codes); i++) {
         struct hf_answer answer = {.code = codes[i]}, back = {0};
         const struct hf_exception *exception;
@@ -263,20 +275,25 @@ TEST(foreign_errors_are_understood_as_far_as_they_go)
         int code;
         const char *message;
     } cases[] = {
-        {400, "{\"__type\":\"com.amazonaws.dynamodb.v20120810#ThrottlingException:http://x\",\"Message\":\"slow\"}",
+        {400,
+         "{\"__type\":\"com.amazonaws.dynamodb.v20120810#ThrottlingException:http://x\",\"Message\":\"slow\"}",
          HF_ERR_THROTTLED, "slow"},
         {400, "{\"__type\":\"ValidationException\",\"message\":null}", HF_ERR_VALIDATION, ""},
-        {503, "<html>unavailable</html>", HF_ERR_STORE, "HTTP status 503: <html>unavailable</html>"},
+        {503, "<html>unavailable</html>", HF_ERR_STORE,
+         "HTTP status 503: <html>unavailable</html>"},
         {413, "", HF_ERR_BAD_ANSWER, "HTTP status 413"},
-        {400, "{\"__type\":\"a#Strange\",\"message\":\"m\"}", HF_ERR_BAD_ANSWER, "HTTP status 400, Strange: m"},
-        {400, "{\"__type\":\"a#ConditionalCheckFailedException\",\"Item\":{\"a\":{\"N\":\"x\"}}}", HF_ERR_BAD_ANSWER,
+        {400, "{\"__type\":\"a#Strange\",\"message\":\"m\"}", HF_ERR_BAD_ANSWER,
+         "HTTP status 400, Strange: m"},
+        {400, "{\"__type\":\"a#ConditionalCheckFailedException\",\"Item\":{\"a\":{\"N\":\"x\"}}}",
+         HF_ERR_BAD_ANSWER,
          "HTTP status 400: {\"__type\":\"a#ConditionalCheckFailedException\",\"Item\":{\"a\":{\"N\":\"x\"}}}"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct hf_arena arena = {0};
         struct hf_answer answer = {0};
         const struct hf_exception *exception;
-        hf__answer_read_error(&arena, cases[i].status, hf__slice_str(cases[i].body), &answer, &exception);
+        hf__answer_read_error(&arena, cases[i].status, hf__slice_str(cases[i].body), &answer,
+                              &exception);
         CHECK_INT(answer.code, cases[i].code);
         CHECK_STR(answer.error.message, cases[i].message);
         CHECK(!answer.has_item);

@@ -29,12 +29,18 @@ static void read_vector(struct hf_json_reader *r, struct vector *v)
         const char *name;
         struct hf_slice *to;
     } texts[] = {
-        {"name", &v->name},       {"method", &v->method},
-        {"path", &v->path},       {"query", &v->query},
-        {"body", &v->body},       {"region", &v->region},
-        {"service", &v->service}, {"access_key_id", &v->access_key_id},
-        {"secret", &v->secret},   {"canonical_request", &v->canonical_request},
-        {"string_to_sign", &v->string_to_sign}, {"authorization", &v->authorization},
+        {"name", &v->name},
+        {"method", &v->method},
+        {"path", &v->path},
+        {"query", &v->query},
+        {"body", &v->body},
+        {"region", &v->region},
+        {"service", &v->service},
+        {"access_key_id", &v->access_key_id},
+        {"secret", &v->secret},
+        {"canonical_request", &v->canonical_request},
+        {"string_to_sign", &v->string_to_sign},
+        {"authorization", &v->authorization},
     };
     struct hf_slice key;
     *v = (struct vector){0};
@@ -121,7 +127,8 @@ TEST(every_stage_agrees_with_botocore)
 
 TEST(the_cached_key_follows_date_region_and_secret)
 {
-    struct hf_header headers[] = {{HF_LIT("host"), HF_LIT("h")}, {HF_LIT("x-amz-date"), HF_LIT("d")}};
+    struct hf_header headers[] = {{HF_LIT("host"), HF_LIT("h")},
+                                  {HF_LIT("x-amz-date"), HF_LIT("d")}};
     struct hf_sigv4_request request = {
         .method = HF_LIT("POST"), .path = HF_LIT("/"), .headers = headers, .header_count = 2};
     struct hf_sigv4_scope scopes[] = {{HF_LIT("r1"), HF_LIT("dynamodb"), 1794738030},
@@ -153,7 +160,8 @@ static bool secret_of(void *user, struct hf_slice id, struct hf_slice *ret)
     return hf__slice_eq(id, v->access_key_id);
 }
 
-/* Verifies a vector as a server would receive it, with one header more and others in another order. */
+/* Verifies a vector as a server would receive it, with one header more and others in another order.
+ */
 static int verify(const struct vector *v, struct hf_slice authorization, struct hf_slice body,
                   int64_t now, struct hf_error *reterr)
 {
@@ -185,7 +193,8 @@ static void check_verification(const struct vector *v)
     memcpy(forged, v->authorization.ptr, v->authorization.len);
     char *last = &forged[v->authorization.len - 1];
     *last = *last == '0' ? '1' : '0';
-    CHECK_INT(verify(v, hf__slice(forged, v->authorization.len), v->body, v->unix_s, &error), HF_ERR_DENIED);
+    CHECK_INT(verify(v, hf__slice(forged, v->authorization.len), v->body, v->unix_s, &error),
+              HF_ERR_DENIED);
 }
 
 TEST(good_signatures_pass_and_forged_ones_do_not)
@@ -206,9 +215,11 @@ TEST(incomplete_authorization_is_refused)
         "AWS4-HMAC-SHA256 Credential=A/20261115/r/dynamodb/aws4_request, SignedHeaders=x-nothing, Signature="
         "0000000000000000000000000000000000000000000000000000000000000000",
     };
-    struct vector v = {.service = HF_LIT("dynamodb"), .access_key_id = HF_LIT("A"), .secret = HF_LIT("s")};
+    struct vector v = {
+        .service = HF_LIT("dynamodb"), .access_key_id = HF_LIT("A"), .secret = HF_LIT("s")};
     v.headers[v.header_count++] = (struct hf_header){HF_LIT("host"), HF_LIT("h")};
-    v.headers[v.header_count++] = (struct hf_header){HF_LIT("x-amz-date"), HF_LIT("20261115T102030Z")};
+    v.headers[v.header_count++] =
+        (struct hf_header){HF_LIT("x-amz-date"), HF_LIT("20261115T102030Z")};
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct hf_error error = {0};
         hf_test_note("%s", bad[i]);

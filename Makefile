@@ -1,0 +1,85 @@
+# The front door. CMake and Ninja do the work; build/PRESET is where.
+#
+#   make            build what is installed
+#   make run        build and run a short tour on the embedded engine
+#   make test       build and run all tests (installs what is missing)
+#   make bench      measure; prints a table
+#   make install    install under PREFIX (default /usr/local), below DESTDIR
+#   make format     format the sources
+#   make lint       format, banned functions, and both compilers with warnings as errors
+#   make asan tsan  the tests with sanitizers
+#   make valgrind   the unit tests under valgrind
+#   make fuzz       each fuzz target for FUZZ_SECONDS (default 10)
+#   make analyze    gcc -fanalyzer
+#   make clean      remove build/
+
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 10
+JOBS ?= $(shell nproc)
+
+.PHONY: all run test bench install format lint asan tsan valgrind fuzz analyze clean
+
+# $(call build,PRESET[,TARGET]): configures once, then builds.
+define build
+	@test -f build/$(1)/build.ninja || cmake --preset $(1) >/dev/null
+	@ninja -C build/$(1) $(2) | tail -n 1
+endef
+
+all:
+	@tools/setup build
+	$(call build,release,holdfast tour)
+
+run:
+	@tools/setup build
+	$(call build,release,tour)
+	@build/release/examples/tour
+
+test:
+	@tools/setup test
+	$(call build,dev)
+	@cd build/dev && ctest --output-on-failure -j $(JOBS)
+
+bench:
+	@tools/setup test
+	$(call build,release)
+	@tests/bench/run build/release
+
+install:
+	@tools/setup build
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+	$(call build,release,holdfast)
+	@DESTDIR=$(DESTDIR) cmake --install build/release --component holdfast
+
+format:
+	@tools/setup lint
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+lint:
+	@tools/setup lint
+	@tools/lint
+	$(call build,dev)
+	$(call build,clang)
+
+asan tsan:
+	@tools/setup test
+	$(call build,$@)
+	@cd build/$@ && ctest --output-on-failure -j $(JOBS)
+
+valgrind:
+	@tools/setup lint
+	$(call build,dev)
+	@cd build/dev && ctest --output-on-failure -j $(JOBS) -T memcheck -LE 'slow|server' >memcheck.log || \
+		{ tail -n 40 memcheck.log; exit 1; }
+	@tools/memcheck-report build/dev
+
+fuzz:
+	@tools/setup lint
+	$(call build,fuzz)
+	@tests/fuzz/run build/fuzz $(FUZZ_SECONDS)
+
+analyze:
+	@tools/setup build
+	$(call build,analyze)
+
+clean:
+	rm -rf build
