@@ -41,7 +41,7 @@ static void put_escape(struct hf_buf *buf, unsigned char c)
 
 static void put_quoted(struct hf_buf *buf, struct hf_slice text)
 {
-    const char *at = text.ptr, *end = text.ptr + text.len;
+    const char *at = text.ptr, *end = hf__slice_end(text);
     hf__buf_char(buf, '"');
     while (at < end) {
         const char *from = at;

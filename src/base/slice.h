@@ -28,6 +28,18 @@ static inline struct hf_slice hf__slice_str(const char *text)
     return (struct hf_slice){text, text ? strlen(text) : 0};
 }
 
+/* One past the last byte. Not ptr + len: adding even 0 to NULL is undefined. */
+static inline const char *hf__slice_end(struct hf_slice slice)
+{
+    return slice.len ? slice.ptr + slice.len : slice.ptr;
+}
+
+/* Without its first bytes, of which there are at least so many. */
+static inline struct hf_slice hf__slice_skip(struct hf_slice slice, size_t count)
+{
+    return count ? hf__slice(slice.ptr + count, slice.len - count) : slice;
+}
+
 static inline bool hf__slice_eq(struct hf_slice a, struct hf_slice b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);

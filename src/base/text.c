@@ -87,7 +87,7 @@ size_t hf__utf8_sequence(const char *at, const char *end)
 
 bool hf__utf8_valid(struct hf_slice text)
 {
-    const char *at = text.ptr, *end = text.ptr + text.len;
+    const char *at = text.ptr, *end = hf__slice_end(text);
     while (at < end) {
         size_t len = hf__utf8_sequence(at, end);
         if (len == 0) return false;

@@ -62,7 +62,7 @@ static bool take_exponent(struct cursor *c, int64_t *ret)
 
 int hf__number_parse(struct hf_slice text, struct hf_number *ret, struct hf_error *reterr)
 {
-    struct cursor c = {text.ptr, text.ptr + text.len};
+    struct cursor c = {text.ptr, hf__slice_end(text)};
     struct hf_number n = {.negative = take_sign(&c)};
     /* Digits are counted from the first that is not 0; trailing zeros wait until one follows. */
     int64_t before_point = 0, leading = 0, pending = 0, significant = 0;

@@ -481,7 +481,7 @@ static int open_url(struct hf_arena *arena, const char *text, const char *prefix
     int code = hf__url_parse(arena, text, prefix, known, &url, reterr);
     if (code != 0) return code;
     if (in_memory != (url.path[0] == '\0'))
-        return hf__error_set(reterr, HF_ERR_INVALID,
+        return hf__error_set(reterr, HF_ERR_INVALID, "%s",
                              in_memory
                                  ? "memory: takes no path; use file:PATH to keep the data"
                                  : "file: needs a path, as in file:/var/lib/holdfast/locks.db");

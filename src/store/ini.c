@@ -66,7 +66,7 @@ int hf__ini_parse(struct hf_arena *arena, struct hf_slice text, const char *name
 {
     struct hf_ini ini = {0};
     const char *section = NULL;
-    const char *at = text.ptr, *end = text.ptr + text.len;
+    const char *at = text.ptr, *end = hf__slice_end(text);
     if (text.len > HF_INI_MAX_SIZE)
         return hf__error_set(reterr, HF_ERR_LIMIT, "%s is larger than %d bytes", name,
                              HF_INI_MAX_SIZE);

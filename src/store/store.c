@@ -28,7 +28,10 @@ int hf__store_open(const char *url, const struct hf_store_options *options, stru
         hf__arena_free(&arena);
         return code;
     }
-    return hf__error_set(reterr, HF_ERR_INVALID, url);
+    return hf__error_set(reterr, HF_ERR_INVALID,
+                         "\"%s\" is not a store; use file:PATH, memory: or "
+                         "dynamodb://TABLE?region=REGION",
+                         url);
 }
 
 int hf__store_init(struct hf_store *store, const struct hf_store_engine *engine,

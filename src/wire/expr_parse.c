@@ -28,13 +28,13 @@ struct parser {
 static bool fail_with(struct parser *p, int code)
 {
     p->code = code;
-    p->token = (struct hf_token){HF_TOKEN_END, hf__slice(p->text.ptr + p->text.len, 0)};
+    p->token = (struct hf_token){HF_TOKEN_END, hf__slice(hf__slice_end(p->text), 0)};
     return false;
 }
 
 static const char *text_end(const struct parser *p)
 {
-    return p->text.ptr + p->text.len;
+    return hf__slice_end(p->text);
 }
 
 /* Shows the token that does not fit between its neighbours, as they stand in the text. */
@@ -55,7 +55,7 @@ static bool syntax_error(struct parser *p)
 static void advance(struct parser *p)
 {
     p->previous = p->token.text;
-    p->token = hf__token_next(p->token.text.ptr + p->token.text.len, text_end(p));
+    p->token = hf__token_next(hf__slice_end(p->token.text), text_end(p));
 }
 
 static bool accept(struct parser *p, const char *sign)
@@ -223,7 +223,7 @@ static const struct hf_condition *take_or(struct parser *p, struct primary *ret_
 static bool at_function_call(const struct parser *p)
 {
     if (p->token.kind != HF_TOKEN_WORD) return false;
-    struct hf_token next = hf__token_next(p->token.text.ptr + p->token.text.len, text_end(p));
+    struct hf_token next = hf__token_next(hf__slice_end(p->token.text), text_end(p));
     return hf__token_is(next, "(");
 }
 
@@ -603,7 +603,7 @@ int hf__expr_parse_projection(struct hf_arena *arena, struct hf_slice text,
 static int check_placeholder(struct hf_slice name, const char *parameter, enum hf_token_kind kind,
                              struct hf_error *reterr)
 {
-    struct hf_token token = hf__token_next(name.ptr, name.ptr + name.len);
+    struct hf_token token = hf__token_next(name.ptr, hf__slice_end(name));
     if (token.kind == kind && token.text.len == name.len) return 0;
     return hf__error_set(reterr, HF_ERR_VALIDATION,
                          "%s contains invalid key: Syntax error; key: \"%.*s\"", parameter,

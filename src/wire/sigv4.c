@@ -90,7 +90,7 @@ static void add_query(struct hf_slice query, struct hf_buf *ret)
 {
     struct hf_slice parts[MAX_QUERY_PARTS];
     size_t count = 0;
-    const char *at = query.ptr, *end = query.ptr + query.len;
+    const char *at = query.ptr, *end = hf__slice_end(query);
     while (at < end && count < MAX_QUERY_PARTS) {
         const char *stop = memchr(at, '&', (size_t)(end - at));
         if (!stop) stop = end;
@@ -271,7 +271,7 @@ static struct hf_slice cut(struct hf_slice *text, char at)
     size_t len = found ? (size_t)(found - text->ptr) : text->len;
     struct hf_slice part = hf__slice(text->ptr, len);
     size_t used = found ? len + 1 : len;
-    *text = hf__slice(text->ptr + used, text->len - used);
+    *text = hf__slice_skip(*text, used);
     return part;
 }
 
