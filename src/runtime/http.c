@@ -48,23 +48,21 @@ static void require_curl(void)
 
 /* ---- one request ---- */
 
-static size_t give_body(char *to, size_t size, size_t count, void *user)
+/*
+ * libcurl asks this before it sends a request on a connection. The second time
+ * would be a silent repetition: refused, see the head of http.h.
+ */
+static int before_send(void *user, char *primary_ip, char *local_ip, int primary_port,
+                       int local_port)
 {
     struct hf_http_request *request = user;
-    size_t room = size * count, left = request->body.len - request->body_read;
-    size_t len = left < room ? left : room;
+    (void)primary_ip;
+    (void)local_ip;
+    (void)primary_port;
+    (void)local_port;
+    bool again = request->has_started;
     request->has_started = true;
-    if (len) memcpy(to, request->body.ptr + request->body_read, len);
-    request->body_read += len;
-    return len;
-}
-
-/* libcurl rewinds a body only to send it again: refused, see the head of http.h. */
-static int refuse_rewind(void *user, curl_off_t offset, int origin)
-{
-    const struct hf_http_request *request = user;
-    return origin == SEEK_SET && offset == (curl_off_t)request->body_read ? CURL_SEEKFUNC_OK
-                                                                          : CURL_SEEKFUNC_FAIL;
+    return again ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
 static size_t take_answer(char *data, size_t size, size_t count, void *user)
@@ -117,8 +115,7 @@ static void prepare_handle(CURL *easy)
     curl_easy_setopt(easy, CURLOPT_USERAGENT, "holdfast/" HF_VERSION_STRING);
     curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)IDLE_CONNECTION_S);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(easy, CURLOPT_READFUNCTION, give_body);
-    curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, refuse_rewind);
+    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, before_send);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_answer);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
 }
@@ -129,23 +126,22 @@ static bool configure(CURL *easy, struct hf_http_request *request)
     bool has_body = request->body.len > 0 || strcmp(request->method, "POST") == 0;
     if (!add_headers(request)) return false;
     request->easy = easy;
-    request->body_read = 0;
     request->has_started = false;
     hf__buf_init(&request->answer, request->limit);
     curl_easy_setopt(easy, CURLOPT_PRIVATE, request);
     curl_easy_setopt(easy, CURLOPT_URL, request->url);
     curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L); /* forgets an earlier POST */
-    if (has_body) curl_easy_setopt(easy, CURLOPT_POST, 1L);
+    if (has_body) {
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
+        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body.len ? request->body.ptr : "");
+    }
     curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
-    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, NULL);
-    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->header_list);
     curl_easy_setopt(easy, CURLOPT_NOPROXY, request->no_proxy ? "*" : NULL);
     if (request->ca_file) curl_easy_setopt(easy, CURLOPT_CAINFO, request->ca_file);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)request->connect_timeout_ms);
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
-    curl_easy_setopt(easy, CURLOPT_READDATA, request);
-    curl_easy_setopt(easy, CURLOPT_SEEKDATA, request);
+    curl_easy_setopt(easy, CURLOPT_PREREQDATA, request);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, request);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, request);
     return true;
@@ -159,15 +155,6 @@ static void fail_request(struct hf_http_request *request, enum hf_http_outcome o
                   outcome == HF_HTTP_LOST ? HF_ERR_OUTCOME_UNKNOWN : HF_ERR_UNREACHABLE, "%s", why);
 }
 
-/* A request without a body has left as soon as the connection stood. */
-static bool may_have_left(const struct hf_http_request *request)
-{
-    curl_off_t connected_us = 0;
-    if (request->body.len > 0) return request->has_started;
-    curl_easy_getinfo(request->easy, CURLINFO_PRETRANSFER_TIME_T, &connected_us);
-    return connected_us > 0;
-}
-
 static void conclude(struct hf_http_request *request, CURLcode result)
 {
     long status = 0;
@@ -178,9 +165,9 @@ static void conclude(struct hf_http_request *request, CURLcode result)
     } else if (result == CURLE_WRITE_ERROR && request->answer.failed) {
         fail_request(request, HF_HTTP_LOST, "the answer is too long");
     } else {
-        fail_request(request, may_have_left(request) ? HF_HTTP_LOST : HF_HTTP_NOT_SENT,
-                     result == CURLE_SEND_FAIL_REWIND ? "the connection was closed by the server"
-                                                      : curl_easy_strerror(result));
+        fail_request(request, request->has_started ? HF_HTTP_LOST : HF_HTTP_NOT_SENT,
+                     result == CURLE_ABORTED_BY_CALLBACK ? "the connection was closed by the server"
+                                                         : curl_easy_strerror(result));
     }
 }
 
@@ -417,7 +404,7 @@ void hf__http_start(struct hf_http *http, struct hf_http_request *request)
 
 void hf__http_cancel(struct hf_http *http, struct hf_http_request *request)
 {
-    bool left = request->easy && may_have_left(request);
+    bool left = request->easy && request->has_started;
     detach(http, request);
     request->received_boot_us = hf__loop_now_us(http->loop);
     fail_request(request, left ? HF_HTTP_LOST : HF_HTTP_NOT_SENT, "cancelled");

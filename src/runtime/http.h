@@ -17,7 +17,7 @@
 
 enum hf_http_outcome {
     HF_HTTP_ANSWERED, /* a whole answer came; see `status` */
-    HF_HTTP_NOT_SENT, /* nothing of the body left this machine */
+    HF_HTTP_NOT_SENT, /* nothing of it left this machine */
     HF_HTTP_LOST,     /* it was sent at least in part, and no whole answer came */
 };
 
@@ -55,7 +55,6 @@ struct hf_http_request {
     struct hf_list node;
     void *easy;
     void *header_list;
-    size_t body_read;
     bool has_started; /* some of it may have left */
 };
 

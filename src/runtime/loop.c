@@ -145,12 +145,11 @@ int hf__loop_new(const struct hf_clock *clock, struct hf_loop **ret, struct hf_e
 
 int hf__loop_start(struct hf_loop *loop, struct hf_error *reterr)
 {
+    loop->started = true; /* before the thread, which may post to itself at once */
     int failure = pthread_create(&loop->thread, NULL, run, loop);
-    if (failure != 0)
-        return hf__error_set(reterr, HF_ERR_NO_MEMORY, "cannot start a thread: %s",
-                             strerror(failure));
-    loop->started = true;
-    return 0;
+    if (failure == 0) return 0;
+    loop->started = false;
+    return hf__error_set(reterr, HF_ERR_NO_MEMORY, "cannot start a thread: %s", strerror(failure));
 }
 
 void hf__loop_stop(struct hf_loop *loop)
@@ -164,13 +163,19 @@ void hf__loop_stop(struct hf_loop *loop)
     destroy(loop);
 }
 
+static bool on_own_thread(const struct hf_loop *loop)
+{
+    return loop->started && pthread_equal(pthread_self(), loop->thread);
+}
+
 void hf__loop_post(struct hf_loop *loop, struct hf_task *task)
 {
     pthread_mutex_lock(&loop->mutex);
     bool first = hf__list_empty(&loop->tasks);
     hf__list_append(&loop->tasks, &task->node);
     pthread_mutex_unlock(&loop->mutex);
-    if (first) wake(loop);
+    /* The loop runs its tasks before it sleeps: on its own thread it needs no waking. */
+    if (first && !on_own_thread(loop)) wake(loop);
 }
 
 bool hf__loop_timer_init(struct hf_loop *loop, struct hf_timer *timer,
