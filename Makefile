@@ -22,7 +22,7 @@ JOBS ?= $(shell nproc)
 # $(call build,PRESET[,TARGET]): configures once, then builds.
 define build
 	@test -f build/$(1)/build.ninja || cmake --preset $(1) >/dev/null
-	@ninja -C build/$(1) $(2) | tail -n 1
+	@ninja -C build/$(1) $(2) >build/$(1)/build.log || { cat build/$(1)/build.log; exit 1; }
 endef
 
 all:
@@ -68,9 +68,7 @@ asan tsan:
 valgrind:
 	@tools/setup lint
 	$(call build,dev)
-	@cd build/dev && ctest --output-on-failure -j $(JOBS) -T memcheck -LE 'slow|server' >memcheck.log || \
-		{ tail -n 40 memcheck.log; exit 1; }
-	@tools/memcheck-report build/dev
+	@tests/valgrind.sh build/dev
 
 fuzz:
 	@tools/setup lint

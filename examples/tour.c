@@ -74,7 +74,8 @@ int main(int argc, char **argv)
                    ? run("bob tries again", take(&(struct hf_update){0}, &keys[2], "bob"))
                    : HF_ERR_STORE;
         run("bob lets go", let_go);
-        printf("\nThe token grew with every grant: a resource that refuses smaller ones is safe.\n");
+        printf(
+            "\nThe token grew with every grant: a resource that refuses smaller ones is safe.\n");
     }
     hf__store_close(store);
     hf__arena_free(&arena);

@@ -39,23 +39,32 @@ static void put_escape(struct hf_buf *buf, unsigned char c)
     }
 }
 
+/* Bytes that end the fast path: quote, backslash, control, non-ASCII. */
+static const unsigned char stops[256] = {[0 ... 31] = 1, ['"'] = 1, ['\\'] = 1, [128 ... 255] = 1};
+
 static void put_quoted(struct hf_buf *buf, struct hf_slice text)
 {
-    const char *at = text.ptr, *end = hf__slice_end(text);
+    const char *at = text.ptr, *end = hf__slice_end(text), *from = at;
     hf__buf_char(buf, '"');
     while (at < end) {
-        const char *from = at;
-        while (at < end && (unsigned char)*at >= 0x20 && *at != '"' && *at != '\\') {
-            size_t len = hf__utf8_sequence(at, end);
-            if (len == 0) {
-                buf->failed = true;
-                return;
-            }
+        if (!stops[(unsigned char)*at]) {
+            at++;
+            continue;
+        }
+        size_t len = (unsigned char)*at >= 0x80 ? hf__utf8_sequence(at, end) : 1;
+        if (len == 0) {
+            buf->failed = true;
+            return;
+        }
+        if ((unsigned char)*at >= 0x80) {
             at += len;
+            continue;
         }
         hf__buf_add(buf, from, (size_t)(at - from));
-        if (at < end) put_escape(buf, (unsigned char)*at++);
+        put_escape(buf, (unsigned char)*at++);
+        from = at;
     }
+    hf__buf_add(buf, from, (size_t)(end - from));
     hf__buf_char(buf, '"');
 }
 

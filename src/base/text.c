@@ -85,12 +85,24 @@ size_t hf__utf8_sequence(const char *at, const char *end)
     return len;
 }
 
+/* The number of leading bytes that are ASCII, counted in words as far as they go. */
+static size_t ascii_run(const char *at, const char *end)
+{
+    const char *from = at;
+    for (uint64_t word; end - at >= (ptrdiff_t)sizeof word; at += sizeof word) {
+        memcpy(&word, at, sizeof word);
+        if (word & 0x8080808080808080u) break;
+    }
+    return (size_t)(at - from);
+}
+
 bool hf__utf8_valid(struct hf_slice text)
 {
     const char *at = text.ptr, *end = hf__slice_end(text);
     while (at < end) {
+        at += ascii_run(at, end);
         size_t len = hf__utf8_sequence(at, end);
-        if (len == 0) return false;
+        if (len == 0 && at < end) return false;
         at += len;
     }
     return true;

@@ -56,8 +56,10 @@ static const char *const texts[HF_SQL_COUNT] = {
     [HF_SQL_EXPIRY_SET] =
         "UPDATE items SET expires = ?4 WHERE table_id = ?1 AND pk = ?2 AND sk = ?3",
     [HF_SQL_ITEM_GET] = "SELECT item FROM items WHERE table_id = ?1 AND pk = ?2 AND sk = ?3",
-    [HF_SQL_ITEM_PUT] =
-        "INSERT OR REPLACE INTO items(table_id, pk, sk, expires, item) VALUES (?1, ?2, ?3, ?4, ?5)",
+    [HF_SQL_ITEM_INSERT] =
+        "INSERT INTO items(table_id, pk, sk, expires, item) VALUES (?1, ?2, ?3, ?4, ?5)",
+    [HF_SQL_ITEM_REPLACE] =
+        "UPDATE items SET expires = ?4, item = ?5 WHERE table_id = ?1 AND pk = ?2 AND sk = ?3",
     [HF_SQL_ITEM_DELETE] = "DELETE FROM items WHERE table_id = ?1 AND pk = ?2 AND sk = ?3",
     [HF_SQL_QUERY_UP] =
         "SELECT item, pk, sk FROM items WHERE table_id = ?1 AND pk = ?2 AND sk >= ?3"
@@ -160,6 +162,12 @@ int hf__database_run(struct hf_database *db, enum hf_statement which, struct hf_
     sqlite3_stmt *statement = hf__database_prepare(db, which, reterr);
     if (!statement) return reterr ? reterr->code : HF_ERR_IO;
     return hf__database_step(db, statement, reterr);
+}
+
+void hf__database_forget(struct hf_database *db)
+{
+    db->table = (struct hf_table){0};
+    hf__arena_reset(&db->table_memory);
 }
 
 void hf__database_rollback(struct hf_database *db)
@@ -345,6 +353,7 @@ void hf__database_close(struct hf_database *db)
 {
     for (int i = 0; i < HF_SQL_COUNT; i++) sqlite3_finalize(db->statements[i]);
     sqlite3_close(db->handle);
+    hf__arena_free(&db->table_memory);
     hf__free(db->name);
     *db = (struct hf_database){0};
 }

@@ -11,9 +11,11 @@
 
 #include <sqlite3.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/slice.h"
+#include "item/key.h"
 
 enum hf_statement {
     HF_SQL_BEGIN_READ,
@@ -29,7 +31,8 @@ enum hf_statement {
     HF_SQL_TTL_SET,
     HF_SQL_EXPIRY_SET,
     HF_SQL_ITEM_GET,
-    HF_SQL_ITEM_PUT,
+    HF_SQL_ITEM_INSERT,
+    HF_SQL_ITEM_REPLACE,
     HF_SQL_ITEM_DELETE,
     HF_SQL_QUERY_UP,
     HF_SQL_QUERY_DOWN,
@@ -40,6 +43,15 @@ enum hf_statement {
 };
 enum { HF_SQL_COUNT = HF_SQL_META_SET + 1 };
 
+struct hf_table {
+    int64_t id; /* 0: none */
+    struct hf_slice name;
+    struct hf_key_schema schema;
+    bool on_demand;
+    struct hf_slice ttl_attribute; /* empty: TTL is off */
+    int64_t created_unix_ms;
+};
+
 struct hf_database {
     sqlite3 *handle;
     char *name; /* the path, or "memory:"; for messages */
@@ -47,6 +59,8 @@ struct hf_database {
     const struct hf_clock *clock;
     int busy_timeout_ms;
     int64_t busy_since_us;
+    struct hf_table table; /* the last one used, for the rest of a transaction */
+    struct hf_arena table_memory;
 };
 
 /*
@@ -69,6 +83,9 @@ sqlite3_stmt *hf__database_prepare(struct hf_database *db, enum hf_statement whi
 /* Runs a statement that returns no rows. */
 int hf__database_step(struct hf_database *db, sqlite3_stmt *statement, struct hf_error *reterr);
 int hf__database_run(struct hf_database *db, enum hf_statement which, struct hf_error *reterr);
+
+/* Forgets the table that was used last: another process may change it between transactions. */
+void hf__database_forget(struct hf_database *db);
 
 /* Ends a transaction that is open; harmless when none is. */
 void hf__database_rollback(struct hf_database *db);

@@ -147,6 +147,7 @@ static void write_batch(struct embedded *e, struct hf_list *batch)
         call->answer.attempts = 1;
     }
     if (hf__list_empty(batch)) return;
+    hf__database_forget(&e->writer_db);
     int code = hf__database_run(&e->writer_db, HF_SQL_BEGIN_WRITE, &error);
     if (code == 0) {
         code = execute_batch(e, batch, &error);
@@ -259,6 +260,7 @@ static void read_one(struct embedded *e, struct hf_database *db, struct hf_call 
     struct hf_error error = {0};
     struct hf_answer *answer = &call->answer;
     if (drop_cancelled(e, call)) return;
+    hf__database_forget(db);
     answer->first_sent_boot_us = answer->sent_boot_us = boot_us(e);
     answer->attempts = 1;
     if (hf__database_run(db, HF_SQL_BEGIN_READ, &error) != 0) {

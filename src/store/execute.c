@@ -9,15 +9,6 @@ enum {
     HIGHEST_KEY_SIZE = HF_HASH_KEY_MAX_SIZE + 1,
 };
 
-struct table {
-    int64_t id;
-    struct hf_slice name;
-    struct hf_key_schema schema;
-    bool on_demand;
-    struct hf_slice ttl_attribute; /* empty: TTL is off */
-    int64_t created_unix_ms;
-};
-
 struct execution {
     struct hf_database *db;
     const struct hf_op *op;
@@ -25,7 +16,8 @@ struct execution {
     struct hf_answer *answer;
     struct hf_error *error; /* &answer->error */
     int64_t now_unix_us;
-    struct table table;
+    struct hf_table table;
+    bool found; /* the item was there: it is replaced, not inserted */
 };
 
 /* ---- tables ---- */
@@ -46,7 +38,8 @@ static int no_table(const struct execution *x)
                          HF_FMT(x->op->table));
 }
 
-static int find_table(struct execution *x)
+/* Reads a table's row into the connection's memory of it, which lasts for one transaction. */
+static int read_table(struct execution *x, struct hf_table *table)
 {
     sqlite3_stmt *row = hf__database_prepare(x->db, HF_SQL_TABLE, x->error);
     if (!row) return x->error->code;
@@ -54,19 +47,45 @@ static int find_table(struct execution *x)
     int result = sqlite3_step(row);
     if (result == SQLITE_DONE) return no_table(x);
     if (result != SQLITE_ROW) return hf__database_error(x->db, "read", x->error);
-    x->table = (struct table){
+    hf__database_forget(x->db);
+    struct hf_arena *memory = &x->db->table_memory;
+    *table = (struct hf_table){
         .id = sqlite3_column_int64(row, 0),
-        .name = hf__arena_copy(x->arena, hf__column(row, 1)),
-        .schema = {.hash_name = hf__arena_copy(x->arena, hf__column(row, 2)),
+        .name = hf__arena_copy(memory, hf__column(row, 1)),
+        .schema = {.hash_name = hf__arena_copy(memory, hf__column(row, 2)),
                    .hash_type = column_type(row, 3),
-                   .range_name = hf__arena_copy(x->arena, hf__column(row, 4)),
+                   .range_name = hf__arena_copy(memory, hf__column(row, 4)),
                    .range_type = column_type(row, 5)},
         .on_demand = sqlite3_column_int64(row, 6) == 0,
-        .ttl_attribute = hf__arena_copy(x->arena, hf__column(row, 8)),
+        .ttl_attribute = hf__arena_copy(memory, hf__column(row, 8)),
         .created_unix_ms = sqlite3_column_int64(row, 9),
     };
     sqlite3_reset(row);
-    return x->arena->failed ? hf__error_no_memory(x->error) : 0;
+    return memory->failed ? hf__error_no_memory(x->error) : 0;
+}
+
+/* What the answer keeps of a table must outlive the connection's memory of it. */
+static int find_table(struct execution *x)
+{
+    struct hf_table *known = &x->db->table;
+    if (!known->id || !hf__slice_eq(known->name, x->op->table)) {
+        int code = read_table(x, known);
+        if (code != 0) {
+            hf__database_forget(x->db);
+            return code;
+        }
+    }
+    x->table = *known;
+    return 0;
+}
+
+static struct hf_key_schema copy_schema(struct execution *x)
+{
+    struct hf_key_schema schema = x->table.schema;
+    schema.hash_name = hf__arena_copy(x->arena, schema.hash_name);
+    if (hf__schema_has_range(&schema))
+        schema.range_name = hf__arena_copy(x->arena, schema.range_name);
+    return schema;
 }
 
 static int describe(struct execution *x, const char *status)
@@ -76,9 +95,9 @@ static int describe(struct execution *x, const char *status)
     sqlite3_bind_int64(count, 1, x->table.id);
     if (sqlite3_step(count) != SQLITE_ROW) return hf__database_error(x->db, "read", x->error);
     x->answer->table = (struct hf_table_info){
-        .name = x->table.name,
+        .name = hf__arena_copy(x->arena, x->table.name),
         .status = hf__slice_str(status),
-        .schema = x->table.schema,
+        .schema = copy_schema(x),
         .item_count = sqlite3_column_int64(count, 0),
         .on_demand = x->table.on_demand,
         .created_unix_ms = x->table.created_unix_ms,
@@ -206,7 +225,7 @@ static int load(struct execution *x, const struct columns *key, bool *ret_found,
     sqlite3_stmt *row = prepare_keyed(x, HF_SQL_ITEM_GET, key);
     if (!row) return x->error->code;
     int result = sqlite3_step(row), code = 0;
-    *ret_found = result == SQLITE_ROW;
+    *ret_found = x->found = result == SQLITE_ROW;
     if (*ret_found) code = item_of_row(x, row, ret_item);
     else if (result != SQLITE_DONE) code = hf__database_error(x->db, "read", x->error);
     sqlite3_reset(row);
@@ -227,7 +246,8 @@ static int save(struct execution *x, const struct columns *key, struct hf_item i
     int64_t expires;
     hf__buf_init(&json, HF_ITEM_JSON_MAX);
     hf__item_to_json(item, &json);
-    sqlite3_stmt *put = json.failed ? NULL : prepare_keyed(x, HF_SQL_ITEM_PUT, key);
+    enum hf_statement how = x->found ? HF_SQL_ITEM_REPLACE : HF_SQL_ITEM_INSERT;
+    sqlite3_stmt *put = json.failed ? NULL : prepare_keyed(x, how, key);
     int code = json.failed ? hf__error_no_memory(x->error) : x->error->code;
     if (put) {
         if (expiry_of(x, item, &expires)) sqlite3_bind_int64(put, 4, expires);
@@ -431,7 +451,8 @@ static int collect(struct execution *x, sqlite3_stmt *row)
                 x->op->projection ? hf__projection_apply(x->arena, x->op->projection, item) : item;
         }
         if ((x->op->has_limit && seen >= x->op->limit) || seen_size > PAGE_SIZE) {
-            x->answer->last_key = hf__key_of(x->arena, &x->table.schema, item);
+            struct hf_key_schema schema = copy_schema(x);
+            x->answer->last_key = hf__key_of(x->arena, &schema, item);
             break;
         }
     }
@@ -458,40 +479,49 @@ static int check_start_key(struct execution *x)
         "the schema");
 }
 
+static int check_filter(struct execution *x)
+{
+    const struct hf_slice *name =
+        hf__condition_find_name(x->op->filter, is_key_name, &x->table.schema);
+    if (!name) return 0;
+    return hf__error_set(x->error, HF_ERR_VALIDATION,
+                         "Filter Expression can only contain non-primary key attributes: Primary "
+                         "key attribute: %.*s",
+                         HF_FMT(*name));
+}
+
+/* Goes on behind the start key, which must lie in the range that is asked for. */
+static int narrow(struct execution *x, struct hf_slice pk, struct range *range)
+{
+    struct columns start;
+    if (x->op->start_key.count == 0) return 0;
+    int code = columns_of(x, x->op->start_key, &start);
+    if (code != 0) return code;
+    bool inside = hf__slice_eq(start.pk, pk) && hf__slice_cmp(start.sk, range->lo) >= 0 &&
+                  hf__slice_cmp(start.sk, range->hi) < 0;
+    if (!inside)
+        return hf__error_set(x->error, HF_ERR_VALIDATION,
+                             "The provided starting key does not match the range key predicate");
+    if (x->op->backward) range->hi = start.sk;
+    else range->lo = just_above(x, start.sk);
+    return x->arena->failed ? hf__error_no_memory(x->error) : 0;
+}
+
 static int query(struct execution *x)
 {
-    const struct hf_op *op = x->op;
     const struct hf_value *hash;
     const struct hf_key_test *test;
-    int code = hf__key_condition_bind(op->where, &x->table.schema, &hash, &test, x->error);
+    enum hf_statement direction = x->op->backward ? HF_SQL_QUERY_DOWN : HF_SQL_QUERY_UP;
+    int code = hf__key_condition_bind(x->op->where, &x->table.schema, &hash, &test, x->error);
     if (code == 0) code = check_start_key(x);
+    if (code == 0) code = check_filter(x);
     if (code != 0) return code;
-    const struct hf_slice *key_name =
-        hf__condition_find_name(op->filter, is_key_name, &x->table.schema);
-    if (key_name)
-        return hf__error_set(
-            x->error, HF_ERR_VALIDATION,
-            "Filter Expression can only contain non-primary key attributes: Primary key "
-            "attribute: %.*s",
-            HF_FMT(*key_name));
     struct range range = range_of(x, test);
     struct hf_slice pk = sortable(x, hash);
-    struct columns start;
-    if (op->start_key.count > 0) {
-        code = columns_of(x, op->start_key, &start);
-        if (code != 0) return code;
-        bool outside = !hf__slice_eq(start.pk, pk) || hf__slice_cmp(start.sk, range.lo) < 0 ||
-                       hf__slice_cmp(start.sk, range.hi) >= 0;
-        if (outside)
-            return hf__error_set(
-                x->error, HF_ERR_VALIDATION,
-                "The provided starting key does not match the range key predicate");
-        if (op->backward) range.hi = start.sk;
-        else range.lo = just_above(x, start.sk);
-    }
     if (x->arena->failed) return hf__error_no_memory(x->error);
-    sqlite3_stmt *row =
-        hf__database_prepare(x->db, op->backward ? HF_SQL_QUERY_DOWN : HF_SQL_QUERY_UP, x->error);
+    code = narrow(x, pk, &range);
+    if (code != 0) return code;
+    sqlite3_stmt *row = hf__database_prepare(x->db, direction, x->error);
     if (!row) return x->error->code;
     sqlite3_bind_int64(row, 1, x->table.id);
     hf__bind_blob(row, 2, pk);
@@ -550,7 +580,7 @@ static int describe_ttl(struct execution *x)
 {
     bool enabled = x->table.ttl_attribute.len > 0;
     x->answer->ttl_status = enabled ? HF_LIT("ENABLED") : HF_LIT("DISABLED");
-    x->answer->ttl_attribute = x->table.ttl_attribute;
+    x->answer->ttl_attribute = hf__arena_copy(x->arena, x->table.ttl_attribute);
     return 0;
 }
 
@@ -626,9 +656,12 @@ void hf__execute(struct hf_database *db, const struct hf_op *op, struct hf_arena
                           .now_unix_us = now_unix_us};
     bool needs_table = op->kind != HF_CREATE_TABLE && op->kind != HF_LIST_TABLES;
     answer->error.code = 0;
+    bool changes_tables =
+        op->kind == HF_CREATE_TABLE || op->kind == HF_DELETE_TABLE || op->kind == HF_UPDATE_TTL;
     int code = arena->failed ? hf__error_no_memory(x.error) : hf__op_check(op, x.error); /* S5 */
     if (code == 0 && needs_table) code = find_table(&x);
     if (code == 0) code = executors[op->kind](&x);
     if (code == 0 && arena->failed) code = hf__error_no_memory(x.error);
+    if (changes_tables) hf__database_forget(db);
     answer->code = code;
 }

@@ -49,7 +49,7 @@ static const char *default_path(struct hf_arena *arena, hf_environment environme
 static int load_file(struct hf_arena *arena, const char *path, struct hf_ini *ret,
                      struct hf_error *reterr)
 {
-    struct hf_slice text;
+    struct hf_slice text = {0};
     bool missing;
     if (!path) return 0;
     int code = hf__read_file(arena, path, HF_INI_MAX_SIZE, &text, &missing, reterr);

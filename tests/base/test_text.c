@@ -65,6 +65,12 @@ TEST(utf8_is_checked_strictly)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         hf_test_note("case %zu", i);
         CHECK(hf__utf8_valid(hf__slice_str(cases[i].text)) == cases[i].valid);
+        for (int before = 0; before < 20; before++) { /* at every place in a word */
+            char longer[64];
+            snprintf(longer, sizeof longer, "%.*s%sabcdefghij", before, "0123456789012345678901",
+                     cases[i].text);
+            CHECK(hf__utf8_valid(hf__slice_str(longer)) == cases[i].valid);
+        }
     }
 }
 

@@ -6,6 +6,7 @@
  * DIRECTORY is where the files go; its disk is what is measured. Sections are
  * json, embedded and dynamodb.
  */
+#include <curl/curl.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <pthread.h>
@@ -324,14 +325,73 @@ static void bench_embedded(const char *directory)
     verdict("64 callers: rate against SQLite's own batches", grouped / batch, "x", 0.6, false);
 }
 
+static size_t ignore(char *data, size_t size, size_t count, void *user)
+{
+    (void)data;
+    (void)user;
+    return size * count;
+}
+
+/* libcurl by itself: the same put, signed by nobody, parsed by nobody. What is left is the floor.
+ */
+static double bench_curl(const char *url, double seconds)
+{
+    static CURL *handles[IN_FLIGHT];
+    char endpoint[200] = "", body[600];
+    const char *found = strstr(url, "endpoint=");
+    if (found) snprintf(endpoint, sizeof endpoint, "%s/", found + 9);
+    snprintf(
+        body, sizeof body,
+        "{\"TableName\":\"%.*s\",\"Item\":{\"key\":{\"S\":\"key-1\"},\"data\":{\"S\":\"%.*s\"}}}",
+        HF_FMT(hf__store_table(store)), (int)sizeof pad, pad);
+    struct curl_slist *headers =
+        curl_slist_append(NULL, "Content-Type: application/x-amz-json-1.0");
+    headers = curl_slist_append(headers, "X-Amz-Target: DynamoDB_20120810.PutItem");
+    headers = curl_slist_append(
+        headers, "Authorization: AWS4-HMAC-SHA256 Credential=test/20261115/us-east-1/"
+                 "dynamodb/aws4_request, SignedHeaders=host, Signature=0");
+    CURLM *multi = curl_multi_init();
+    for (int i = 0; i < IN_FLIGHT; i++) {
+        handles[i] = curl_easy_init();
+        curl_easy_setopt(handles[i], CURLOPT_URL, endpoint);
+        curl_easy_setopt(handles[i], CURLOPT_HTTPHEADER, headers);
+        curl_easy_setopt(handles[i], CURLOPT_POSTFIELDS, body);
+        curl_easy_setopt(handles[i], CURLOPT_WRITEFUNCTION, ignore);
+        curl_multi_add_handle(multi, handles[i]);
+    }
+    double begin = now_us(), cpu = cpu_us();
+    int done = 0, running, left;
+    while (now_us() < begin + seconds * 1e6) {
+        curl_multi_perform(multi, &running);
+        for (CURLMsg *message; (message = curl_multi_info_read(multi, &left)) != NULL; done++) {
+            CURL *easy = message->easy_handle;
+            if (message->data.result != CURLE_OK) die(curl_easy_strerror(message->data.result));
+            curl_multi_remove_handle(multi, easy);
+            curl_multi_add_handle(multi, easy);
+        }
+        curl_multi_poll(multi, NULL, 0, 100, NULL);
+    }
+    double per_request = (cpu_us() - cpu) / (done ? done : 1);
+    row("bare libcurl, the same put, 64 in flight", done / ((now_us() - begin) / 1e6));
+    for (int i = 0; i < IN_FLIGHT; i++) {
+        curl_multi_remove_handle(multi, handles[i]);
+        curl_easy_cleanup(handles[i]);
+    }
+    curl_multi_cleanup(multi);
+    curl_slist_free_all(headers);
+    return per_request;
+}
+
 static void bench_dynamodb(const char *url)
 {
-    double cpu;
+    double cpu, bare;
     printf("\nDynamoDB engine against DynamoDB Local\n");
     open_store(url);
     bench_store(IN_FLIGHT, 3, "(warming up)", NULL);
-    bench_store(IN_FLIGHT, 5, "conditional puts, 64 in flight", &cpu);
+    bare = bench_curl(url, 4);
+    bench_store(IN_FLIGHT, 4, "conditional puts, 64 in flight", &cpu);
     hf__store_close(store);
+    printf("  %-52s %9.2f us\n", "CPU of bare libcurl per request", bare);
     verdict("CPU of the client per request", cpu, "us", 40, true);
 }
 

@@ -435,8 +435,8 @@ TEST(an_answer_of_sts_without_credentials_is_refused)
 {
     static const char *const bad[] = {
         "", "<x>", "<AccessKeyId>A</AccessKeyId>",
-        "<AccessKeyId>A</AccessKeyId><SecretAccessKey>s</SecretAccessKey>"
-        "<SessionToken>t</SessionToken><Expiration>tomorrow</Expiration>"};
+        ("<AccessKeyId>A</AccessKeyId><SecretAccessKey>s</SecretAccessKey>"
+         "<SessionToken>t</SessionToken><Expiration>tomorrow</Expiration>")};
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct hf_credentials *c = NULL;
         struct hf_error error;

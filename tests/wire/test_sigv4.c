@@ -212,8 +212,8 @@ TEST(incomplete_authorization_is_refused)
         "AWS4-HMAC-SHA256 Credential=A/20261115/r/dynamodb/aws4_request, SignedHeaders=host",
         "AWS4-HMAC-SHA256 Credential=A/20261115/r/dynamodb, SignedHeaders=host, Signature=00",
         "AWS4-HMAC-SHA256 Credential=, SignedHeaders=, Signature=",
-        "AWS4-HMAC-SHA256 Credential=A/20261115/r/dynamodb/aws4_request, SignedHeaders=x-nothing, Signature="
-        "0000000000000000000000000000000000000000000000000000000000000000",
+        ("AWS4-HMAC-SHA256 Credential=A/20261115/r/dynamodb/aws4_request, SignedHeaders=x-nothing, "
+         "Signature=0000000000000000000000000000000000000000000000000000000000000000"),
     };
     struct vector v = {
         .service = HF_LIT("dynamodb"), .access_key_id = HF_LIT("A"), .secret = HF_LIT("s")};
