@@ -188,7 +188,7 @@ static int columns_of(struct execution *x, struct hf_item item, struct columns *
 {
     const struct hf_key_schema *schema = &x->table.schema;
     ret->pk = sortable(x, hf__item_get(item, schema->hash_name));
-    ret->sk = hf__slice(NULL, 0);
+    ret->sk = HF_LIT("");
     if (hf__schema_has_range(schema)) ret->sk = sortable(x, hf__item_get(item, schema->range_name));
     return x->arena->failed ? hf__error_no_memory(x->error) : 0;
 }
