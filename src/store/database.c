@@ -248,23 +248,36 @@ static int touch(const char *path, struct hf_error *reterr)
                          saved == ENOENT ? "; create its directory first" : advice(code));
 }
 
+struct marks {
+    int64_t objects, application, version;
+};
+
+/* All three from one moment: another process may be creating the file. */
+static int read_marks(struct hf_database *db, struct marks *ret, struct hf_error *reterr)
+{
+    bool own = sqlite3_get_autocommit(db->handle);
+    int code = own ? exec(db, "BEGIN", "open", reterr) : 0;
+    if (code == 0) code = ask(db, "SELECT count(*) FROM sqlite_master", &ret->objects, reterr);
+    if (code == 0) code = ask(db, "PRAGMA application_id", &ret->application, reterr);
+    if (code == 0) code = ask(db, "PRAGMA user_version", &ret->version, reterr);
+    bool not_a_database = code == HF_ERR_DAMAGED && sqlite3_errcode(db->handle) == SQLITE_NOTADB;
+    if (own && !sqlite3_get_autocommit(db->handle)) exec(db, "ROLLBACK", "open", NULL);
+    return not_a_database ? refuse(db, "is not a holdfast store", reterr) : code;
+}
+
 /* Whether the file is ours and of this version; 0 with *ret_empty when there is nothing in it. */
 static int inspect(struct hf_database *db, bool *ret_empty, struct hf_error *reterr)
 {
-    int64_t application = 0, version = 0, objects = 0;
-    int code = ask(db, "SELECT count(*) FROM sqlite_master", &objects, reterr);
-    if (code == 0) code = ask(db, "PRAGMA application_id", &application, reterr);
-    if (code == 0) code = ask(db, "PRAGMA user_version", &version, reterr);
-    if (code == HF_ERR_DAMAGED && (sqlite3_errcode(db->handle) & 0xff) == SQLITE_NOTADB)
-        return refuse(db, "is not a holdfast store", reterr);
+    struct marks marks = {0};
+    int code = read_marks(db, &marks, reterr);
     if (code != 0) return code;
-    *ret_empty = objects == 0 && application == 0 && version == 0;
+    *ret_empty = marks.objects == 0 && marks.application == 0 && marks.version == 0;
     if (*ret_empty) return 0;
-    if (application != APPLICATION_ID)
+    if (marks.application != APPLICATION_ID)
         return refuse(db, "is a database of another program", reterr);
-    if (version > SCHEMA_VERSION)
+    if (marks.version > SCHEMA_VERSION)
         return refuse(db, "was written by a newer holdfast, which has changed its layout", reterr);
-    if (version != SCHEMA_VERSION) return refuse(db, "has an unknown schema version", reterr);
+    if (marks.version != SCHEMA_VERSION) return refuse(db, "has an unknown schema version", reterr);
     return 0;
 }
 
@@ -274,15 +287,15 @@ static int inspect(struct hf_database *db, bool *ret_empty, struct hf_error *ret
  */
 static int create_schema(struct hf_database *db, struct hf_error *reterr)
 {
-    char marks[128];
+    char sql[128];
     bool empty = true;
     int code = exec(db, "BEGIN EXCLUSIVE", "open", reterr);
     if (code == 0) code = inspect(db, &empty, reterr); /* another process may have been faster */
     if (code == 0 && empty) {
-        snprintf(marks, sizeof marks, "PRAGMA application_id = %d; PRAGMA user_version = %d",
+        snprintf(sql, sizeof sql, "PRAGMA application_id = %d; PRAGMA user_version = %d",
                  APPLICATION_ID, SCHEMA_VERSION);
         code = exec(db, schema, "write to", reterr);
-        if (code == 0) code = exec(db, marks, "write to", reterr);
+        if (code == 0) code = exec(db, sql, "write to", reterr);
     }
     if (code == 0) return exec(db, "COMMIT", "write to", reterr);
     if (!sqlite3_get_autocommit(db->handle)) exec(db, "ROLLBACK", "close", NULL);
@@ -315,8 +328,8 @@ static int configure(struct hf_database *db, struct hf_error *reterr)
     return exec(db, settings, "open", reterr);
 }
 
-static int open_connection(struct hf_database *db, const char *path, bool create,
-                           struct hf_error *reterr)
+static int try_connection(struct hf_database *db, const char *path, bool create,
+                          struct hf_error *reterr)
 {
     bool empty = false;
     int code = connect_to(db, path, reterr);
@@ -324,6 +337,25 @@ static int open_connection(struct hf_database *db, const char *path, bool create
     if (code == 0 && empty) code = create_schema(db, reterr);
     if (code == 0) code = configure(db, reterr);
     return code;
+}
+
+/*
+ * While another process creates the file, switches it to WAL or recovers it,
+ * SQLite may answer "busy" without asking our handler: so the whole is tried
+ * again until the time is over.
+ */
+static int open_connection(struct hf_database *db, const char *path, bool create,
+                           struct hf_error *reterr)
+{
+    int64_t deadline_us =
+        hf__clock_boot_us(&hf__clock_system) + (int64_t)db->busy_timeout_ms * 1000;
+    for (;;) {
+        int code = try_connection(db, path, create, reterr);
+        if (code != HF_ERR_BUSY || hf__clock_boot_us(&hf__clock_system) > deadline_us) return code;
+        sqlite3_close(db->handle);
+        db->handle = NULL;
+        usleep((useconds_t)(500 + hf__random_u64() % 2000));
+    }
 }
 
 int hf__database_open(struct hf_database *db, const char *path, const struct hf_clock *clock,

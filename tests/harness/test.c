@@ -9,6 +9,7 @@
 enum outcome { PASSED, FAILED, SKIPPED };
 
 static jmp_buf leave;
+static pid_t main_process; /* a child that a test forks may fail, but not go on with other tests */
 static char note[256];
 static char directory[256];
 
@@ -29,6 +30,7 @@ void hf_test_fail(const char *file, int line, const char *format, ...)
     vfprintf(stderr, format, args);
     va_end(args);
     fprintf(stderr, note[0] ? " (%s)\n" : "%s\n", note);
+    if (getpid() != main_process) _exit(1);
     longjmp(leave, FAILED);
 }
 
@@ -62,6 +64,7 @@ int hf_test_main(const struct hf_test *tests, size_t count, int argc, char **arg
 {
     static const char *const words[] = {"ok", "FAILED", "skipped"};
     int total[3] = {0};
+    main_process = getpid();
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; i < count; i++) {
         if (!selected(&tests[i], argc, argv)) continue;
