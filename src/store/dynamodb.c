@@ -307,14 +307,15 @@ static void retry_or_finish(struct transfer *t, bool throttled)
     hf__loop_timer_set(e->loop, &t->retry, hf__loop_now_us(e->loop) + delay_us);
 }
 
-/* The request was sent and what became of it is not known. */
-static void on_lost(struct transfer *t, const char *why)
+/* The request was sent and what became of it is not known; of a read nothing became. */
+static void on_lost(struct transfer *t, int code_of_read, const char *why)
 {
     struct hf_answer *answer = &t->call->answer;
+    char reason[sizeof answer->error.message]; /* `why` may be the message that is replaced */
+    snprintf(reason, sizeof reason, "%s", why);
     bool is_write = hf__op_is_write(&t->call->op);
-    answer->code =
-        hf__error_set(&answer->error, is_write ? HF_ERR_OUTCOME_UNKNOWN : HF_ERR_UNREACHABLE,
-                      "no answer from the store: %s", why);
+    answer->code = hf__error_set(&answer->error, is_write ? HF_ERR_OUTCOME_UNKNOWN : code_of_read,
+                                 "no usable answer from the store: %s", reason);
     t->outcome_unknown |= is_write;
     if (!is_write || hf__op_is_repeatable(&t->call->op)) { /* D1 */
         retry_or_finish(t, false);
@@ -331,7 +332,7 @@ static void on_success(struct transfer *t, struct hf_slice body)
     struct hf_error error = {0};
     int code = hf__answer_read(call->arena, call->op.kind, body, answer, &error);
     if (code == HF_ERR_BAD_ANSWER && hf__op_is_write(&call->op)) {
-        on_lost(t, error.message);
+        on_lost(t, HF_ERR_BAD_ANSWER, error.message);
         return;
     }
     answer->code = code;
@@ -381,7 +382,7 @@ static void on_refusal(struct transfer *t, struct hf_slice body)
         retry_or_finish(t, true);
     } else if (server_side || (exception && exception->retryable)) {
         /* Whether a 5xx was carried out, nobody says. */
-        on_lost(t, call->answer.error.message);
+        on_lost(t, HF_ERR_STORE, call->answer.error.message);
     } else {
         explain(t);
         finish(t);
@@ -411,12 +412,12 @@ static void on_answer(struct hf_http_request *request)
         return;
     }
     if (request->outcome == HF_HTTP_LOST) {
-        on_lost(t, request->error.message);
+        on_lost(t, HF_ERR_UNREACHABLE, request->error.message);
         return;
     }
     learn_time(t);
     if (t->has_crc && hf__crc32(raw.ptr, raw.len) != t->crc) {
-        on_lost(t, "the answer arrived damaged (CRC-32 mismatch)");
+        on_lost(t, HF_ERR_BAD_ANSWER, "it arrived damaged (CRC-32 mismatch)");
         return;
     }
     struct hf_slice body = hf__arena_copy(t->call->arena, raw);

@@ -131,7 +131,9 @@ TEST(attempts_end)
     script.answers[0] = (struct hf_stub_answer){.status = 503, .body = "busy"};
     begin(&script);
     struct hf_answer answer = run(get());
-    CHECK_INT(answer.code, HF_ERR_UNREACHABLE);
+    CHECK_INT(answer.code, HF_ERR_STORE);
+    CHECK_STR(answer.error.message,
+              "no usable answer from the store: HTTP status 503: busy (GetItem, table locks)");
     CHECK_INT(answer.attempts, 4);
     CHECK_INT(hf_stub_requests(stub), 4);
     struct hf_op once = get();
@@ -520,7 +522,8 @@ TEST(proxies_of_the_environment_are_used)
 TEST(a_server_with_a_certificate_of_its_own_is_not_trusted)
 {
     struct script script = {.count = 1};
-    struct hf_store_options options = {.environment = environment};
+    struct hf_store_options options = {
+        .environment = environment, .request_timeout_ms = 20000, .connect_timeout_ms = 20000};
     stub = hf_stub_start(play, &script, true);
     store = open_at(hf_stub_url(stub), &options);
     struct hf_op op = put();
@@ -546,7 +549,8 @@ TEST(a_certificate_in_aws_ca_bundle_is_trusted)
                               hf_stub_certificate(stub),
                               NULL,
                               NULL};
-    struct hf_store_options options = {.environment = trusting};
+    struct hf_store_options options = {
+        .environment = trusting, .request_timeout_ms = 20000, .connect_timeout_ms = 20000};
     store = open_at(hf_stub_url(stub), &options);
     struct hf_answer answer = run(put());
     if (answer.code != 0) hf_test_fail(__FILE__, __LINE__, "%s", answer.error.message);
