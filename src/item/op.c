@@ -44,6 +44,8 @@ bool hf__op_is_write(const struct hf_op *op)
 
 bool hf__op_is_repeatable(const struct hf_op *op)
 {
+    /* The second time the old item is another one. */
+    if (op->returns == HF_RETURN_ALL_OLD || op->returns == HF_RETURN_UPDATED_OLD) return false;
     return op->kind != HF_UPDATE_ITEM || !op->update || hf__update_is_repeatable(op->update);
 }
 

@@ -507,9 +507,14 @@ bool hf__update_equal(const struct hf_update *a, const struct hf_update *b)
     return true;
 }
 
-static bool reads_a_list_end(const struct hf_term *term)
+/* Whether a SET assigns the same however often it runs: a value, or one only where there is none.
+ */
+static bool is_fixed(const struct hf_action *action)
 {
-    return term && (term->kind == HF_TERM_LIST_APPEND || reads_a_list_end(term->first));
+    const struct hf_term *term = action->left;
+    if (term->kind == HF_TERM_VALUE) return true;
+    return term->kind == HF_TERM_IF_NOT_EXISTS && hf__path_equal(term->path, action->path) &&
+           term->first->kind == HF_TERM_VALUE;
 }
 
 bool hf__update_is_repeatable(const struct hf_update *update)
@@ -522,8 +527,7 @@ bool hf__update_is_repeatable(const struct hf_update *update)
         if (below_list) return false; /* indexes shift, and may append */
         if (action->sign || (action->kind == HF_ADD && action->value.type == HF_N)) return false;
         if (action->kind != HF_SET) continue;
-        /* A copy of another attribute may read what an earlier run of this update wrote. */
-        if (reads_a_list_end(action->left) || action->left->kind == HF_TERM_PATH) return false;
+        if (!is_fixed(action)) return false;
     }
     return true;
 }

@@ -412,11 +412,27 @@ void hf__http_cancel(struct hf_http *http, struct hf_http_request *request)
 
 /* ---- without a loop ---- */
 
+static int should_stop(void *user, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
+                       curl_off_t up)
+{
+    const struct hf_http_request *request = user;
+    (void)down_total;
+    (void)down;
+    (void)up_total;
+    (void)up;
+    return request->stop && __atomic_load_n(request->stop, __ATOMIC_RELAXED);
+}
+
 void hf__http_fetch(struct hf_http_request *request, const struct hf_clock *clock)
 {
     require_curl();
     CURL *easy = curl_easy_init();
-    if (easy) prepare_handle(easy);
+    if (easy) {
+        prepare_handle(easy);
+        curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+        curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, should_stop);
+        curl_easy_setopt(easy, CURLOPT_XFERINFODATA, request);
+    }
     request->sent_boot_us = hf__clock_boot_us(clock);
     if (easy && configure(easy, request)) conclude(request, curl_easy_perform(easy));
     else fail_request(request, HF_HTTP_NOT_SENT, "out of memory");

@@ -39,7 +39,8 @@ struct hf_http_request {
     int timeout_ms;
     size_t limit;        /* of the answer's body */
     const char *ca_file; /* to trust instead of the system's; NULL: the system's */
-    bool no_proxy;       /* for addresses that are this machine's own */
+    const bool *stop; /* hf__http_fetch only: atomic, gives up when it becomes true; NULL: never */
+    bool no_proxy;    /* for addresses that are this machine's own */
     void (*on_header)(struct hf_http_request *request, struct hf_slice name, struct hf_slice value);
     hf_http_fn done; /* on the loop's thread */
     void *user;

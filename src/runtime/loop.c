@@ -61,8 +61,8 @@ static void run_timers(struct hf_loop *loop)
     }
 }
 
-/* Runs what was posted. False: nothing was, and the loop is to stop. */
-static bool run_tasks(struct hf_loop *loop, bool *ret_stopping)
+/* Runs what was posted, but not what that posts. False: nothing was, and the loop is to stop. */
+static bool run_tasks(struct hf_loop *loop)
 {
     struct hf_list tasks;
     hf__list_init(&tasks);
@@ -75,8 +75,16 @@ static bool run_tasks(struct hf_loop *loop, bool *ret_stopping)
         struct hf_task *task = HF_CONTAINER(node, struct hf_task, node);
         task->run(task);
     }
-    *ret_stopping = stopping;
     return any || !stopping; /* once more after the last tasks: they may have posted */
+}
+
+/* Not while tasks wait or the loop is to stop: whoever brought that about may not have woken it. */
+static bool may_sleep(struct hf_loop *loop)
+{
+    pthread_mutex_lock(&loop->mutex);
+    bool may = hf__list_empty(&loop->tasks) && !loop->stopping;
+    pthread_mutex_unlock(&loop->mutex);
+    return may;
 }
 
 static void deliver(struct hf_loop *loop, struct epoll_event *events, int count)
@@ -95,9 +103,8 @@ static void *run(void *arg)
 {
     struct hf_loop *loop = arg;
     struct epoll_event events[EVENTS];
-    bool stopping;
-    while (run_tasks(loop, &stopping)) {
-        int count = epoll_wait(loop->epoll_fd, events, EVENTS, stopping ? 0 : wait_ms(loop));
+    while (run_tasks(loop)) {
+        int count = epoll_wait(loop->epoll_fd, events, EVENTS, may_sleep(loop) ? wait_ms(loop) : 0);
         if (count > 0) deliver(loop, events, count);
         run_timers(loop);
     }
@@ -174,7 +181,7 @@ void hf__loop_post(struct hf_loop *loop, struct hf_task *task)
     bool first = hf__list_empty(&loop->tasks);
     hf__list_append(&loop->tasks, &task->node);
     pthread_mutex_unlock(&loop->mutex);
-    /* The loop runs its tasks before it sleeps: on its own thread it needs no waking. */
+    /* may_sleep: the loop looks for tasks before it sleeps, so its own thread need not wake it. */
     if (first && !on_own_thread(loop)) wake(loop);
 }
 

@@ -44,6 +44,9 @@ static const char *const texts[HF_SQL_COUNT] = {
     [HF_SQL_BEGIN_WRITE] = "BEGIN IMMEDIATE",
     [HF_SQL_COMMIT] = "COMMIT",
     [HF_SQL_ROLLBACK] = "ROLLBACK",
+    [HF_SQL_SAVEPOINT] = "SAVEPOINT op",
+    [HF_SQL_ROLLBACK_TO] = "ROLLBACK TO op",
+    [HF_SQL_RELEASE] = "RELEASE op",
     [HF_SQL_TABLE] = "SELECT " TABLE_COLUMNS " FROM tables WHERE name = ?1",
     [HF_SQL_TABLE_LIST] = "SELECT name FROM tables WHERE name > ?1 ORDER BY name LIMIT ?2",
     [HF_SQL_TABLE_INSERT] =

@@ -79,6 +79,7 @@ struct transfer {
     struct hf_timer retry;
     struct hf_credentials *credentials; /* of the attempt in flight */
     bool outcome_unknown;               /* of an earlier attempt, D2 */
+    int64_t signed_unix_s;              /* the time in the last signature */
     bool skew_corrected;
     bool asked_for_credentials;
     int retry_cost;
@@ -171,6 +172,11 @@ static void add_header(struct transfer *t, const char *name, struct hf_slice val
         hf__arena_printf(&t->headers, "%s: %.*s", name, HF_FMT(value)).ptr;
 }
 
+static int64_t signing_time_s(const struct dynamodb *e)
+{
+    return hf__clock_wall_us(e->store.clock) / 1000000 + e->skew_s;
+}
+
 /* Signs the body with the time as the store sees it. */
 static void sign(struct transfer *t, const struct hf_identity *identity,
                  const struct hf_http_url *url)
@@ -185,8 +191,9 @@ static void sign(struct transfer *t, const struct hf_identity *identity,
     struct hf_sigv4_scope scope = {
         .region = hf__slice_str(identity->region),
         .service = HF_LIT("dynamodb"),
-        .unix_s = hf__clock_wall_us(e->store.clock) / 1000000 + e->skew_s,
+        .unix_s = signing_time_s(e),
     };
+    t->signed_unix_s = scope.unix_s;
     hf__amz_date(scope.unix_s, date);
     struct hf_header headers[5] = {
         {HF_LIT("content-type"), type},
@@ -331,7 +338,7 @@ static void on_success(struct transfer *t, struct hf_slice body)
     struct hf_answer *answer = &call->answer;
     struct hf_error error = {0};
     int code = hf__answer_read(call->arena, call->op.kind, body, answer, &error);
-    if (code == HF_ERR_BAD_ANSWER && hf__op_is_write(&call->op)) {
+    if (code != 0 && hf__op_is_write(&call->op)) { /* it was done; what it returned is not known */
         on_lost(t, HF_ERR_BAD_ANSWER, error.message);
         return;
     }
@@ -342,16 +349,21 @@ static void on_success(struct transfer *t, struct hf_slice body)
     finish(t);
 }
 
+static bool is_far(int64_t seconds)
+{
+    return seconds <= -SKEW_WORTH_CORRECTING_S || seconds >= SKEW_WORTH_CORRECTING_S;
+}
+
 /* A signature that was refused because our clock is off: corrected once, and sent again. */
 static bool correct_skew(struct transfer *t)
 {
     struct dynamodb *e = t->engine;
     if (t->skew_corrected || !t->has_date) return false;
-    int64_t ours = hf__clock_wall_us(e->store.clock) / 1000000 + e->skew_s;
-    int64_t off = t->date_unix_s - ours;
-    if (off > -SKEW_WORTH_CORRECTING_S && off < SKEW_WORTH_CORRECTING_S) return false;
-    e->skew_s += off;
+    if (!is_far(t->date_unix_s - t->signed_unix_s)) return false;
     t->skew_corrected = true;
+    int64_t off = t->date_unix_s - signing_time_s(e);
+    if (!is_far(off)) return true; /* another request has corrected it meanwhile */
+    e->skew_s += off;
     hf__log(&e->store.log, HF_LOG_WARN,
             "this machine's clock is %lld s off the store's; signing with its time",
             (long long)-e->skew_s);
@@ -421,9 +433,10 @@ static void on_answer(struct hf_http_request *request)
         return;
     }
     struct hf_slice body = hf__arena_copy(t->call->arena, raw);
-    bool has_written = request->status == 200 && hf__op_is_write(&t->call->op);
+    bool may_have_written =
+        (request->status == 200 || request->status >= 500) && hf__op_is_write(&t->call->op);
     if (t->call->arena->failed)
-        fail(t, has_written ? HF_ERR_OUTCOME_UNKNOWN : HF_ERR_NO_MEMORY, "out of memory");
+        fail(t, may_have_written ? HF_ERR_OUTCOME_UNKNOWN : HF_ERR_NO_MEMORY, "out of memory");
     else if (request->status == 200) on_success(t, body);
     else on_refusal(t, body);
 }
@@ -433,6 +446,11 @@ static void on_answer(struct hf_http_request *request)
 static void begin(struct dynamodb *e, struct hf_call *call)
 {
     struct hf_error error = {0};
+    if (e->closing) {
+        hf__error_set(&error, HF_ERR_CANCELLED, "the store was closed");
+        fail_call(e, call, &error);
+        return;
+    }
     struct transfer *t = call->arena->failed ? NULL : hf__calloc(1, sizeof *t);
     if (!t || !hf__loop_timer_init(e->loop, &t->retry, on_retry)) { /* S5, or want of memory now */
         hf__free(t);
@@ -520,6 +538,7 @@ struct cancellation {
 static void on_cancel(struct hf_task *task)
 {
     struct cancellation *c = HF_CONTAINER(task, struct cancellation, task);
+    on_inbox(&c->engine->take_inbox); /* the call may not have begun */
     for (struct hf_list *node = c->engine->transfers.next; node != &c->engine->transfers;
          node = node->next) {
         struct transfer *t = HF_CONTAINER(node, struct transfer, node);
@@ -530,7 +549,7 @@ static void on_cancel(struct hf_task *task)
     hf__free(c);
 }
 
-/* Posted behind the call's own submission, so that it finds it. Without memory the call runs on. */
+/* Without memory the call runs on. */
 static void cancel(struct hf_store *store, uint64_t id)
 {
     struct dynamodb *e = (struct dynamodb *)store;

@@ -37,7 +37,8 @@ struct embedded {
     pthread_mutex_t mutex; /* guards the queues and closing */
     struct queue writes;
     struct queue reads;
-    bool closing;
+    bool closing;  /* the readers end */
+    bool draining; /* … and have ended: the writer completes what is left, and ends */
     int sweep_period_ms;
     int64_t offset_us; /* store time − boot time */
     struct hf_database writer_db;
@@ -123,12 +124,18 @@ static int execute_batch(struct embedded *e, struct hf_list *batch, struct hf_er
     return 0;
 }
 
-/* A commit that failed on I/O may yet be found in the log by whoever recovers it. */
-static void mark_unknown(struct hf_error *error)
+/*
+ * A commit that fails may yet be found in the log by whoever recovers it. Only
+ * when the log could not be locked or written at all is it certain that not.
+ */
+static int commit(struct embedded *e, struct hf_error *reterr)
 {
-    if (error->code != HF_ERR_IO) return;
-    error->code = HF_ERR_OUTCOME_UNKNOWN;
-    hf__error_prefix(error, "it is not known whether this was written");
+    int code = hf__database_run(&e->writer_db, HF_SQL_COMMIT, reterr);
+    int primary = sqlite3_errcode(e->writer_db.handle) & 0xff;
+    if (code == 0 || primary == SQLITE_BUSY || primary == SQLITE_FULL) return code;
+    reterr->code = HF_ERR_OUTCOME_UNKNOWN;
+    hf__error_prefix(reterr, "it is not known whether this was written");
+    return HF_ERR_OUTCOME_UNKNOWN;
 }
 
 static void write_batch(struct embedded *e, struct hf_list *batch)
@@ -151,10 +158,7 @@ static void write_batch(struct embedded *e, struct hf_list *batch)
     int code = hf__database_run(&e->writer_db, HF_SQL_BEGIN_WRITE, &error);
     if (code == 0) {
         code = execute_batch(e, batch, &error);
-        if (code == 0) {
-            code = hf__database_run(&e->writer_db, HF_SQL_COMMIT, &error);
-            if (code != 0) mark_unknown(&error);
-        }
+        if (code == 0) code = commit(e, &error);
     }
     hf__database_rollback(&e->writer_db);
     for (struct hf_list *node; (node = hf__list_pop(batch)) != NULL;) {
@@ -239,6 +243,25 @@ static bool is_past(const struct timespec *at)
     return now.tv_sec > at->tv_sec || (now.tv_sec == at->tv_sec && now.tv_nsec >= at->tv_nsec);
 }
 
+/* Completes what nobody will carry out any more, also what those completions submit. */
+static void drain(struct embedded *e)
+{
+    struct hf_error error;
+    struct hf_list left;
+    hf__error_set(&error, HF_ERR_CANCELLED, "the store was closed");
+    do {
+        hf__list_init(&left);
+        pthread_mutex_lock(&e->mutex);
+        while (!e->draining) pthread_cond_wait(&e->writes.filled, &e->mutex);
+        hf__list_splice(&left, &e->writes.calls);
+        hf__list_splice(&left, &e->reads.calls);
+        pthread_mutex_unlock(&e->mutex);
+        bool any = !hf__list_empty(&left);
+        fail_all(e, &left, &error);
+        if (!any) return;
+    } while (true);
+}
+
 static void *run_writer(void *arg)
 {
     struct embedded *e = arg;
@@ -250,6 +273,7 @@ static void *run_writer(void *arg)
         bool more = sweep(e);
         next_sweep = real_time_in(more ? 0 : e->sweep_period_ms);
     }
+    drain(e);
     return NULL;
 }
 
@@ -329,20 +353,22 @@ static void destroy(struct embedded *e)
     hf__free(e);
 }
 
-static void close_store(struct hf_store *store)
+static void announce(struct embedded *e, bool *what)
 {
-    struct embedded *e = (struct embedded *)store;
-    struct hf_error error;
     pthread_mutex_lock(&e->mutex);
-    e->closing = true;
+    *what = true;
     pthread_cond_broadcast(&e->writes.filled);
     pthread_cond_broadcast(&e->reads.filled);
     pthread_mutex_unlock(&e->mutex);
-    if (e->has_writer) pthread_join(e->writer, NULL);
+}
+
+static void close_store(struct hf_store *store)
+{
+    struct embedded *e = (struct embedded *)store;
+    announce(e, &e->closing);
     for (int i = 0; i < e->reader_count; i++) pthread_join(e->readers[i], NULL);
-    hf__error_set(&error, HF_ERR_CANCELLED, "the store was closed");
-    fail_all(e, &e->writes.calls, &error);
-    fail_all(e, &e->reads.calls, &error);
+    announce(e, &e->draining);
+    if (e->has_writer) pthread_join(e->writer, NULL);
     destroy(e);
 }
 
@@ -350,7 +376,7 @@ static const struct hf_store_engine embedded_engine = {submit, cancel, close_sto
 
 /* ---- the store's time ---- */
 
-/* What tells this boot of this machine (and its time namespace) from others. */
+/* What tells this boot of this machine (and its time namespace) from others; "" if nothing does. */
 static void boot_identity(char *ret, size_t size)
 {
     char boot[64] = "", space[64] = "";
@@ -361,16 +387,21 @@ static void boot_identity(char *ret, size_t size)
     boot[strcspn(boot, "\n")] = '\0';
     len = readlink("/proc/self/ns/time", space, sizeof space - 1);
     space[len > 0 ? (size_t)len : 0] = '\0';
-    snprintf(ret, size, "%s %s", boot, space);
+    ret[0] = '\0';
+    if (boot[0]) snprintf(ret, size, "%s %s", boot, space);
 }
 
-/* A meta value, which stays valid until the statement is used again; NULL if there is none. */
+/* The row of a meta value, valid until the statement is used again; NULL if there is none, or on
+ * error. */
 static sqlite3_stmt *get_meta(struct embedded *e, const char *name, struct hf_error *reterr)
 {
     sqlite3_stmt *get = hf__database_prepare(&e->writer_db, HF_SQL_META_GET, reterr);
     if (!get) return NULL;
     hf__bind_text(get, 1, hf__slice_str(name));
-    return sqlite3_step(get) == SQLITE_ROW ? get : NULL;
+    int result = sqlite3_step(get);
+    if (result != SQLITE_ROW && result != SQLITE_DONE)
+        hf__database_error(&e->writer_db, "read", reterr);
+    return result == SQLITE_ROW ? get : NULL;
 }
 
 static int64_t get_meta_int(struct embedded *e, const char *name, struct hf_error *reterr)
@@ -391,31 +422,42 @@ static int set_meta_text(struct embedded *e, const char *name, const char *value
     return hf__database_step(&e->writer_db, set, reterr);
 }
 
-/* E4: the offset of this boot, or a new one that does not lead back. */
-static int set_clock(struct embedded *e, struct hf_error *reterr)
+/* The offset that this boot's first process stored; false if this boot has none yet. */
+static bool find_offset(struct embedded *e, const char *identity, struct hf_error *reterr)
+{
+    sqlite3_stmt *row = get_meta(e, "clock_boot", reterr);
+    bool same = row && identity[0] && hf__slice_is(hf__column(row, 0), identity);
+    if (row) sqlite3_reset(row);
+    e->offset_us = get_meta_int(e, "clock_offset_us", reterr);
+    return same;
+}
+
+static int choose_offset(struct embedded *e, struct hf_error *reterr)
 {
     char identity[160];
     boot_identity(identity, sizeof identity);
-    struct hf_error error = {0};
-    int code = hf__database_run(&e->writer_db, HF_SQL_BEGIN_WRITE, reterr);
-    if (code != 0) return code;
-    sqlite3_stmt *row = get_meta(e, "clock_boot", &error);
-    bool same = row && hf__slice_is(hf__column(row, 0), identity);
-    if (row) sqlite3_reset(row);
-    e->offset_us = get_meta_int(e, "clock_offset_us", &error);
-    if (!same) {
-        int64_t last = get_meta_int(e, "clock_last_us", &error);
+    bool known = find_offset(e, identity, reterr);
+    int64_t last = get_meta_int(e, "clock_last_us", reterr);
+    if (reterr->code != 0) return reterr->code;
+    int code = 0;
+    if (!known || store_us(e) < last) {
         int64_t wall = hf__clock_wall_us(e->store.clock);
         e->offset_us = (wall > last ? wall : last) - boot_us(e);
-        code = set_meta_text(e, "clock_boot", identity, &error);
-        if (code == 0) code = set_meta(e, "clock_offset_us", e->offset_us, &error);
+        code = set_meta_text(e, "clock_boot", identity, reterr);
+        if (code == 0) code = set_meta(e, "clock_offset_us", e->offset_us, reterr);
     }
-    if (code == 0 && error.code == 0) code = set_meta(e, "clock_last_us", store_us(e), &error);
-    if (code == 0 && error.code == 0) code = hf__database_run(&e->writer_db, HF_SQL_COMMIT, &error);
+    return code == 0 ? set_meta(e, "clock_last_us", store_us(e), reterr) : code;
+}
+
+/* E4: the offset of this boot, or a new one that does not lead back. */
+static int set_clock(struct embedded *e, struct hf_error *reterr)
+{
+    struct hf_error error = {0};
+    int code = hf__database_run(&e->writer_db, HF_SQL_BEGIN_WRITE, &error);
+    if (code == 0) code = choose_offset(e, &error);
+    if (code == 0) code = hf__database_run(&e->writer_db, HF_SQL_COMMIT, &error);
     hf__database_rollback(&e->writer_db);
-    if (error.code == 0) return 0;
-    if (reterr) *reterr = error;
-    return error.code;
+    return code == 0 ? 0 : hf__error_set(reterr, code, "%s", error.message);
 }
 
 /* ---- opening ---- */

@@ -374,9 +374,9 @@ static int update_item(struct execution *x)
     if (code == 0) code = load(x, &key, &found, &old);
     if (code == 0) code = check_condition(x, found, old);
     if (code == 0) code = apply(x, found ? old : x->op->key, &new);
-    if (code == 0) code = save(x, &key, new);
     if (code == 0) show_update(x, found, old, new);
-    return code;
+    if (code == 0 && x->arena->failed) code = hf__error_no_memory(x->error);
+    return code == 0 ? save(x, &key, new) : code; /* last: what follows a write cannot fail */
 }
 
 /* ---- pages ---- */
@@ -562,6 +562,7 @@ static int fill_expiry(struct execution *x)
         code = item_of_row(x, row, &item);
         struct columns key = {hf__arena_copy(&scratch, hf__column(row, 1)),
                               hf__arena_copy(&scratch, hf__column(row, 2))};
+        if (code == 0 && scratch.failed) code = hf__error_no_memory(x->error);
         sqlite3_stmt *set = code == 0 ? prepare_keyed(x, HF_SQL_EXPIRY_SET, &key) : NULL;
         if (set) {
             if (expiry_of(x, item, &expires)) sqlite3_bind_int64(set, 4, expires);
@@ -645,6 +646,23 @@ static int (*const executors[HF_OP_KINDS])(struct execution *x) = {
     [HF_DESCRIBE_TTL] = describe_ttl,
 };
 
+/* Changes of a table take several statements: all of them or none. */
+static int execute_whole(struct execution *x)
+{
+    int code = hf__database_run(x->db, HF_SQL_SAVEPOINT, x->error);
+    if (code != 0) return code;
+    code = executors[x->op->kind](x);
+    if (code == 0 && x->arena->failed) code = hf__error_no_memory(x->error);
+    hf__database_forget(x->db);
+    if (sqlite3_get_autocommit(x->db->handle)) return code; /* SQLite undid the whole transaction */
+    struct hf_error error;
+    int undone = code == 0 ? 0 : hf__database_run(x->db, HF_SQL_ROLLBACK_TO, &error);
+    int released = hf__database_run(x->db, HF_SQL_RELEASE, &error);
+    if (undone != 0 || released != 0) hf__database_rollback(x->db); /* the batch fails as a whole */
+    return code == 0 && released != 0 ? hf__error_set(x->error, released, "%s", error.message)
+                                      : code;
+}
+
 void hf__execute(struct hf_database *db, const struct hf_op *op, struct hf_arena *arena,
                  int64_t now_unix_us, struct hf_answer *answer)
 {
@@ -655,13 +673,12 @@ void hf__execute(struct hf_database *db, const struct hf_op *op, struct hf_arena
                           .error = &answer->error,
                           .now_unix_us = now_unix_us};
     bool needs_table = op->kind != HF_CREATE_TABLE && op->kind != HF_LIST_TABLES;
-    answer->error.code = 0;
     bool changes_tables =
         op->kind == HF_CREATE_TABLE || op->kind == HF_DELETE_TABLE || op->kind == HF_UPDATE_TTL;
+    answer->error.code = 0;
     int code = arena->failed ? hf__error_no_memory(x.error) : hf__op_check(op, x.error); /* S5 */
     if (code == 0 && needs_table) code = find_table(&x);
-    if (code == 0) code = executors[op->kind](&x);
-    if (code == 0 && arena->failed) code = hf__error_no_memory(x.error);
-    if (changes_tables) hf__database_forget(db);
+    if (code == 0) code = changes_tables ? execute_whole(&x) : executors[op->kind](&x);
+    if (code == 0 && arena->failed && !hf__op_is_write(op)) code = hf__error_no_memory(x.error);
     answer->code = code;
 }

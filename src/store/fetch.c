@@ -15,6 +15,7 @@ int hf__fetch(struct hf_provider_context *context, struct hf_http_request *reque
               struct hf_slice *ret, struct hf_error *reterr)
 {
     int code = 0;
+    request->stop = context->stop;
     request->ca_file = hf__env_get(context->environment, "AWS_CA_BUNDLE");
     hf__http_fetch(request, context->clock);
     struct hf_slice body = hf__buf_view(&request->answer);

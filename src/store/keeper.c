@@ -28,6 +28,8 @@ struct hf_keeper {
     int64_t tried_boot_us;
     struct hf_error error;
     struct hf_credentials *credentials;
+    const struct hf_credentials
+        *rejected;      /* by the server; not to be used while others are coming */
     const char *region; /* set once, in `memory` */
     const char *endpoint;
 };
@@ -68,6 +70,7 @@ static int resolve(struct hf_keeper *k, struct hf_credentials **ret, struct hf_e
         .arena = &arena,
         .environment = k->options.environment,
         .clock = k->options.clock,
+        .stop = &k->stopping,
         .access_key_id = k->options.access_key_id,
         .secret = k->options.secret,
         .token = k->options.token,
@@ -88,7 +91,9 @@ static int64_t pause_ms(const struct hf_keeper *k)
     if (!c || !c->expires_unix_ms) return FOREVER_MS;
     int64_t left = c->expires_unix_ms - wall_ms(k);
     int64_t pause = left - REFRESH_BEFORE_MS;
-    if (pause <= 0) pause = k->failing ? AFTER_FAILURE_MS : left / 2;
+    bool source_fails =
+        k->failing || left <= 0; /* fresh ones that have ended are no better than none */
+    if (pause <= 0) pause = source_fails ? AFTER_FAILURE_MS : left / 2;
     if (pause > left && left > 0) pause = left;
     return pause < SHORTEST_WAIT_MS ? SHORTEST_WAIT_MS : pause > FOREVER_MS ? FOREVER_MS : pause;
 }
@@ -105,6 +110,7 @@ static void adopt(struct hf_keeper *k, int code, struct hf_credentials *fresh,
     if (code == 0) {
         old = k->credentials;
         k->credentials = fresh;
+        k->rejected = NULL;
     }
     bool keeps = code != 0 && k->credentials;
     pthread_mutex_unlock(&k->mutex);
@@ -198,7 +204,7 @@ int hf__keeper_start(const struct hf_keeper_options *options, struct hf_keeper *
 void hf__keeper_stop(struct hf_keeper *k)
 {
     pthread_mutex_lock(&k->mutex);
-    k->stopping = true;
+    __atomic_store_n(&k->stopping, true, __ATOMIC_RELAXED); /* providers look without the mutex */
     pthread_cond_signal(&k->wake);
     pthread_mutex_unlock(&k->mutex);
     pthread_join(k->thread, NULL);
@@ -223,7 +229,8 @@ enum hf_keeper_state hf__keeper_get(struct hf_keeper *k, struct hf_identity *ret
     pthread_mutex_lock(&k->mutex);
     struct hf_credentials *c = k->credentials;
     bool ends_soon = c && c->expires_unix_ms && wall_ms(k) > c->expires_unix_ms - BLOCK_BEFORE_MS;
-    if (c && !(ends_soon && k->refreshing && !k->failing)) {
+    bool replaced_soon = k->refreshing && !k->failing && (ends_soon || c == k->rejected);
+    if (c && !replaced_soon) {
         *ret = (struct hf_identity){hf__credentials_ref(c), k->region, k->endpoint};
         state = HF_KEEPER_READY;
     } else if (!c && !k->refreshing && now_us - k->tried_boot_us > ASK_AGAIN_MS * 1000) {
@@ -239,6 +246,10 @@ enum hf_keeper_state hf__keeper_get(struct hf_keeper *k, struct hf_identity *ret
 void hf__keeper_refresh(struct hf_keeper *k, const struct hf_credentials *expired)
 {
     pthread_mutex_lock(&k->mutex);
-    if (k->credentials == expired) ask_locked(k);
+    if (k->credentials == expired) {
+        k->rejected = expired;
+        k->failing = false;
+        ask_locked(k);
+    }
     pthread_mutex_unlock(&k->mutex);
 }

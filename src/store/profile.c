@@ -60,7 +60,7 @@ static int load_file(struct hf_arena *arena, const char *path, struct hf_ini *re
 int hf__profiles_load(struct hf_arena *arena, hf_environment environment, const char *wanted,
                       struct hf_profiles *ret, struct hf_error *reterr)
 {
-    struct hf_profiles profiles = {.name = wanted};
+    struct hf_profiles profiles = {.name = wanted, .is_explicit = wanted != NULL};
     if (!profiles.name) profiles.name = hf__env_get(environment, "AWS_PROFILE");
     profiles.is_named = profiles.name != NULL;
     if (!profiles.name) profiles.name = "default";

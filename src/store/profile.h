@@ -8,6 +8,7 @@
 struct hf_profiles {
     const char *name; /* the one in use */
     bool is_named;    /* somebody asked for it, so it must exist */
+    bool is_explicit; /* … in the store's URL */
     const char *config_path;
     const char *credentials_path;
     struct hf_ini config;

@@ -204,8 +204,8 @@ static int from_process(const char *command, struct hf_provider_context *c,
     if (!argv)
         return hf__error_set(reterr, HF_ERR_CREDENTIALS,
                              "credential_process cannot be split into words: %s", command);
-    int code = hf__subprocess_run(c->arena, argv, PROCESS_TIMEOUT_MS, HF_CREDENTIALS_MAX_SIZE,
-                                  &output, reterr);
+    int code = hf__subprocess_run(c->arena, argv, PROCESS_TIMEOUT_MS, c->stop,
+                                  HF_CREDENTIALS_MAX_SIZE, &output, reterr);
     if (code == 0)
         code = hf__credentials_from_json("credential_process", output, true, ret, reterr);
     if (code != 0) hf__error_prefix(reterr, "credential_process");
@@ -386,7 +386,11 @@ int hf__providers_resolve(struct hf_provider_context *c, struct hf_credentials *
     static const provider_fn chain[] = {from_options, from_environment, from_web_identity,
                                         from_profile, from_container,   from_imds};
     struct hf_error error = {0};
+    /* Who names a profile in the URL means that one, whatever the environment has. */
+    bool only_profile = c->profiles.is_explicit;
     for (size_t i = 0; i < sizeof chain / sizeof chain[0]; i++) {
+        if (only_profile && (chain[i] == from_environment || chain[i] == from_web_identity))
+            continue;
         int code = chain[i](c, ret, &error);
         if (code == NOT_HERE) continue;
         bool guess = chain[i] == from_imds; /* nobody asked for it by name */

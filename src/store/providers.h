@@ -18,6 +18,7 @@ struct hf_provider_context {
     struct hf_arena *arena; /* scratch of one resolution */
     hf_environment environment;
     const struct hf_clock *clock;
+    const bool *stop; /* atomic; when it becomes true, what takes long is given up. NULL: never */
     const char *access_key_id; /* explicit ones; NULL: none */
     const char *secret;
     const char *token;

@@ -9,7 +9,9 @@
  * S1  hf__store_submit may be called from any thread. It does not block, and it
  *     does not call `done` itself.
  * S2  `done` is called exactly once, on a thread of the store, with no lock
- *     held. It must not block and must not close the store; it may submit.
+ *     held. It must not block and must not close the store; it may submit, but
+ *     not in answer to HF_ERR_CANCELLED: a store that is being closed gives that
+ *     answer to everything, and closes when nothing more comes.
  * S3  Until `done` is called the call, its arena and all that the operation
  *     points to belong to the store. After that they are the caller's again.
  * S4  A write whose outcome is not known completes with HF_ERR_OUTCOME_UNKNOWN.
@@ -51,9 +53,11 @@ struct hf_call {
 
 struct hf_store_options {
     struct hf_log log;
-    const struct hf_clock *clock;   /* NULL: the system's */
-    const char *const *environment; /* pairs of name and value, NULL-terminated; NULL: getenv() */
-    const char *access_key_id;      /* explicit AWS credentials; NULL: found as AWS's clients do */
+    const struct hf_clock *clock; /* NULL: the system's */
+    /* Pairs of name and value, NULL-terminated, which stay until the store is closed; NULL:
+     * getenv(). */
+    const char *const *environment;
+    const char *access_key_id; /* explicit AWS credentials; NULL: found as AWS's clients do */
     const char *secret_access_key;
     const char *session_token;
     int request_timeout_ms; /* one attempt over the network; 0: 3000 */

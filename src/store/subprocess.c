@@ -47,10 +47,11 @@ char **hf__split_command(struct hf_arena *arena, const char *line)
 }
 
 /* Waits for a child; kills it when its time is over. False: it had to be killed. */
-static bool wait_for(pid_t pid, int timeout_ms, int *ret_status)
+static bool wait_for(pid_t pid, int timeout_ms, const bool *stop, int *ret_status)
 {
     struct timespec pause = {.tv_nsec = POLL_MS * 1000000L};
     for (int waited = 0; waited < timeout_ms; waited += POLL_MS) {
+        if (stop && __atomic_load_n(stop, __ATOMIC_RELAXED)) break;
         pid_t ended = waitpid(pid, ret_status, WNOHANG);
         if (ended == pid) return true;
         if (ended < 0 && errno == ECHILD) { /* the program ignores SIGCHLD: its status is lost */
@@ -102,8 +103,8 @@ static int explain(struct hf_arena *arena, const char *program, int status, int 
                          WEXITSTATUS(status), text.len ? ": " : "", HF_FMT(text));
 }
 
-int hf__subprocess_run(struct hf_arena *arena, char *const *argv, int timeout_ms, size_t limit,
-                       struct hf_slice *ret, struct hf_error *reterr)
+int hf__subprocess_run(struct hf_arena *arena, char *const *argv, int timeout_ms, const bool *stop,
+                       size_t limit, struct hf_slice *ret, struct hf_error *reterr)
 {
     int out = memfd_create("output", MFD_CLOEXEC), err = memfd_create("errors", MFD_CLOEXEC);
     int code = 0, status = 0;
@@ -112,7 +113,7 @@ int hf__subprocess_run(struct hf_arena *arena, char *const *argv, int timeout_ms
     if (failure != 0)
         code = hf__error_set(reterr, HF_ERR_CREDENTIALS, "cannot run %s: %s", argv[0],
                              strerror(failure));
-    else if (!wait_for(pid, timeout_ms, &status))
+    else if (!wait_for(pid, timeout_ms, stop, &status))
         code = hf__error_set(reterr, HF_ERR_CREDENTIALS, "%s did not end within %d ms", argv[0],
                              timeout_ms);
     else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)

@@ -1043,6 +1043,51 @@ TEST(closing_completes_what_is_outstanding)
     finish();
 }
 
+/* Submits a second operation from within `done`. */
+static void submit_once(struct hf_call *call)
+{
+    hf__store_submit(store, call->user);
+    count_done(call);
+}
+
+TEST(done_may_submit_also_while_the_store_closes)
+{
+    enum { PAIRS = 100 };
+    static struct hf_call firsts[PAIRS], seconds[PAIRS];
+    static struct hf_arena arenas[2 * PAIRS];
+    static struct hf_op ops[2];
+    with_table(&by_key);
+    ops[0] = put_op(KEY("k"));
+    ops[1] = get_op(KEY("k"));
+    for (int closing = 0; closing < 2; closing++) {
+        tally.done = 0;
+        for (int i = 0; i < PAIRS; i++) {
+            firsts[i] = (struct hf_call){.op = ops[i % 2],
+                                         .arena = &arenas[2 * i],
+                                         .done = submit_once,
+                                         .user = &seconds[i]};
+            seconds[i] = (struct hf_call){
+                .op = ops[(i + 1) % 2], .arena = &arenas[2 * i + 1], .done = count_done};
+            hf__store_submit(store, &firsts[i]);
+        }
+        if (closing) {
+            hf__store_close(store);
+        } else {
+            pthread_mutex_lock(&tally.mutex);
+            while (tally.done < 2 * PAIRS) pthread_cond_wait(&tally.changed, &tally.mutex);
+            pthread_mutex_unlock(&tally.mutex);
+        }
+        CHECK_INT(tally.done, 2 * PAIRS);
+        for (int i = 0; i < 2 * PAIRS; i++) hf__arena_free(&arenas[i]);
+    }
+    if (strcmp(getenv("HOLDFAST_TEST_STORE"), "memory:") == 0) {
+        hf__arena_free(&arena);
+        return;
+    }
+    open_store();
+    finish();
+}
+
 int main(int argc, char **argv)
 {
     static const struct hf_test tests[] = {
@@ -1083,6 +1128,7 @@ int main(int argc, char **argv)
         RUN(answers_are_stamped),
         RUN(an_operation_whose_arena_failed_is_not_sent),
         RUN(closing_completes_what_is_outstanding),
+        RUN(done_may_submit_also_while_the_store_closes),
     };
     if (!getenv("HOLDFAST_TEST_STORE")) setenv("HOLDFAST_TEST_STORE", "memory:", 1);
     if (strcmp(getenv("HOLDFAST_TEST_STORE"), "file:") == 0) {

@@ -87,6 +87,8 @@ TEST(only_absolute_updates_are_repeatable)
         {"ADD ss :v", V("{\"SS\":[\"a\"]}"), true},
         {"DELETE ss :v", V("{\"SS\":[\"a\"]}"), true},
         {"SET n = if_not_exists(n, :v)", V(N("1")), true},
+        {"SET n = if_not_exists(q, :v), q = :v", V(N("1")), false},
+        {"SET n = if_not_exists(n, q)", NULL, false},
         {"SET n = n + :v", V(N("1")), false},
         {"ADD n :v", V(N("1")), false},
         {"SET l = list_append(l, :v)", V("{\"L\":[]}"), false},

@@ -75,6 +75,43 @@ TEST(a_task_may_post_itself_also_while_the_loop_stops)
     CHECK_INT(runs, 5000);
 }
 
+static struct {
+    struct hf_task first, second;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool done;
+} chain = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void finish_chain(struct hf_task *task)
+{
+    (void)task;
+    pthread_mutex_lock(&chain.mutex);
+    chain.done = true;
+    pthread_cond_signal(&chain.changed);
+    pthread_mutex_unlock(&chain.mutex);
+}
+
+static void post_second(struct hf_task *task)
+{
+    (void)task;
+    hf__loop_post(loop, &chain.second);
+}
+
+TEST(what_a_task_posts_runs_without_anything_else_happening)
+{
+    chain.first.run = post_second;
+    chain.second.run = finish_chain;
+    chain.done = false;
+    begin();
+    CHECK_INT(hf__loop_start(loop, NULL), 0);
+    hf__loop_post(loop, &chain.first);
+    pthread_mutex_lock(&chain.mutex);
+    while (!chain.done)
+        pthread_cond_wait(&chain.changed, &chain.mutex); /* not only when it stops */
+    pthread_mutex_unlock(&chain.mutex);
+    hf__loop_stop(loop);
+}
+
 /* Starting and stopping at once must neither hang nor lose a task. */
 TEST(stopping_is_never_slept_through)
 {
@@ -200,6 +237,7 @@ int main(int argc, char **argv)
         RUN(tasks_run_in_order_and_all_of_them_before_the_stop),
         RUN(a_loop_that_was_never_started_runs_its_tasks_when_it_is_stopped),
         RUN(a_task_may_post_itself_also_while_the_loop_stops),
+        RUN(what_a_task_posts_runs_without_anything_else_happening),
         RUN(stopping_is_never_slept_through),
         RUN(timers_fire_once_in_order_and_not_before_their_time),
         RUN(a_watch_that_was_removed_is_not_called_even_if_its_event_was_there),

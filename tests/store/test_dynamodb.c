@@ -108,6 +108,30 @@ static struct hf_answer run(struct hf_op op)
     return call.answer;
 }
 
+/* ---- several at once ---- */
+
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    int done;
+} tally = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
+
+static void count_done(struct hf_call *call)
+{
+    (void)call;
+    pthread_mutex_lock(&tally.mutex);
+    tally.done++;
+    pthread_cond_signal(&tally.changed);
+    pthread_mutex_unlock(&tally.mutex);
+}
+
+static void wait_done(int count)
+{
+    pthread_mutex_lock(&tally.mutex);
+    while (tally.done < count) pthread_cond_wait(&tally.changed, &tally.mutex);
+    pthread_mutex_unlock(&tally.mutex);
+}
+
 /* ---- trying again ---- */
 
 TEST(a_read_is_tried_again_after_a_server_error)
@@ -396,6 +420,84 @@ TEST(a_wrong_clock_is_corrected_by_the_stores_date)
     end();
 }
 
+static void wrong_clock_server(void *user, const struct hf_stub_request *request,
+                               struct hf_stub_answer *answer)
+{
+    (void)user;
+    snprintf(answer->headers, sizeof answer->headers, "Date: Thu, 01 Jan 2032 00:00:00 GMT\r\n");
+    snprintf(answer->body, sizeof answer->body, "{}");
+    if (strncmp(hf_stub_header(request, "x-amz-date"), "20320101", 8) == 0) return;
+    answer->status = 400;
+    answer->delay_ms = 20; /* so that all are on their way before the first is corrected */
+    snprintf(answer->body, sizeof answer->body, "{\"__type\":\"a#InvalidSignatureException\"}");
+}
+
+TEST(a_wrong_clock_is_corrected_for_all_that_are_in_flight)
+{
+    enum { CALLS = 8 };
+    static struct hf_call calls[CALLS];
+    static struct hf_arena arenas[CALLS];
+    struct hf_store_options options = {.environment = environment, .request_timeout_ms = 5000};
+    stub = hf_stub_start(wrong_clock_server, NULL, false);
+    store = open_at(hf_stub_url(stub), &options);
+    tally.done = 0;
+    for (int i = 0; i < CALLS; i++) {
+        calls[i] = (struct hf_call){.op = get(), .arena = &arenas[i], .done = count_done};
+        hf__store_submit(store, &calls[i]);
+    }
+    wait_done(CALLS);
+    for (int i = 0; i < CALLS; i++) {
+        CHECK_INT(calls[i].answer.code, 0);
+        hf__arena_free(&arenas[i]);
+    }
+    end();
+}
+
+/* Gives out credentials at /creds, and takes only the second ones for good. */
+static void expiring_server(void *user, const struct hf_stub_request *request,
+                            struct hf_stub_answer *answer)
+{
+    int *given = user;
+    snprintf(answer->body, sizeof answer->body, "{}");
+    if (strcmp(request->target, "/creds") == 0) {
+        ++*given;
+        if (*given > 1) answer->delay_ms = 100; /* fresh ones take a while */
+        snprintf(
+            answer->body, sizeof answer->body,
+            "{\"AccessKeyId\":\"KEY%d\",\"SecretAccessKey\":\"s\",\"Token\":\"t\",\"Expiration\":"
+            "\"2099-01-01T00:00:00Z\"}",
+            *given);
+    } else if (strstr(hf_stub_header(request, "authorization"), "Credential=KEY1/")) {
+        answer->status = 400;
+        snprintf(answer->body, sizeof answer->body, "{\"__type\":\"a#ExpiredTokenException\"}");
+    }
+}
+
+TEST(credentials_that_the_server_calls_expired_are_replaced)
+{
+    int given = 0;
+    char uri[100];
+    stub = hf_stub_start(expiring_server, &given, false);
+    snprintf(uri, sizeof uri, "%s/creds", hf_stub_url(stub));
+    const char *pairs[] = {"AWS_CONTAINER_CREDENTIALS_FULL_URI",
+                           uri,
+                           "AWS_EC2_METADATA_DISABLED",
+                           "true",
+                           "AWS_CONFIG_FILE",
+                           "/nonexistent",
+                           "AWS_SHARED_CREDENTIALS_FILE",
+                           "/nonexistent",
+                           NULL,
+                           NULL};
+    struct hf_store_options options = {.environment = pairs, .request_timeout_ms = 5000};
+    store = open_at(hf_stub_url(stub), &options);
+    struct hf_answer answer = run(get());
+    CHECK_INT(answer.code, 0);
+    CHECK_INT(answer.attempts, 2);
+    CHECK_INT(given, 2);
+    end();
+}
+
 TEST(a_wrong_signature_with_a_right_clock_is_denied)
 {
     struct script script = {.count = 1};
@@ -430,28 +532,6 @@ TEST(without_a_date_the_time_is_not_known)
 }
 
 /* ---- many, cancelled, proxied, encrypted ---- */
-
-static struct {
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    int done;
-} tally = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
-
-static void count_done(struct hf_call *call)
-{
-    (void)call;
-    pthread_mutex_lock(&tally.mutex);
-    tally.done++;
-    pthread_cond_signal(&tally.changed);
-    pthread_mutex_unlock(&tally.mutex);
-}
-
-static void wait_done(int count)
-{
-    pthread_mutex_lock(&tally.mutex);
-    while (tally.done < count) pthread_cond_wait(&tally.changed, &tally.mutex);
-    pthread_mutex_unlock(&tally.mutex);
-}
 
 TEST(a_call_in_flight_can_be_cancelled)
 {
@@ -629,6 +709,8 @@ int main(int argc, char **argv)
         RUN(the_first_unknown_outcome_is_not_forgotten),
         RUN(requests_are_signed_so_that_a_server_can_verify_them),
         RUN(a_wrong_clock_is_corrected_by_the_stores_date),
+        RUN(a_wrong_clock_is_corrected_for_all_that_are_in_flight),
+        RUN(credentials_that_the_server_calls_expired_are_replaced),
         RUN(a_wrong_signature_with_a_right_clock_is_denied),
         RUN(store_time_is_learnt_from_the_date),
         RUN(without_a_date_the_time_is_not_known),

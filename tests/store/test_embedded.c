@@ -206,6 +206,30 @@ TEST(a_malformed_item_in_the_file_is_an_error_not_a_crash)
     hf__arena_free(&arena);
 }
 
+TEST(a_change_of_a_table_that_fails_changes_nothing)
+{
+    sqlite3 *db;
+    struct hf_answer answer;
+    fresh_path("atomic.db");
+    struct hf_store *store = open_good(NULL);
+    create_table(store);
+    CHECK_INT(run(store, put("a", ""), NULL), 0);
+    CHECK_INT(run(store, put("b", ""), NULL), 0);
+    sqlite3_open(path, &db);
+    CHECK(sqlite3_exec(db, "UPDATE items SET item = 'x' WHERE pk = CAST('b' AS BLOB)", NULL, NULL,
+                       NULL) == SQLITE_OK);
+    sqlite3_close(db);
+    struct hf_op ttl = op_of(HF_UPDATE_TTL);
+    ttl.ttl_enabled = true;
+    ttl.ttl_attribute = HF_LIT("ttl");
+    CHECK_INT(run(store, ttl, NULL), HF_ERR_DAMAGED);
+    CHECK_INT(run(store, op_of(HF_DESCRIBE_TTL), &answer), 0);
+    CHECK_SLICE(answer.ttl_status, HF_LIT("DISABLED"));
+    CHECK_INT(run(store, put("c", ""), NULL), 0); /* and the store goes on */
+    hf__store_close(store);
+    hf__arena_free(&arena);
+}
+
 TEST(a_missing_directory_says_what_to_do)
 {
     fresh_path("no/such/directory.db");
@@ -586,6 +610,7 @@ int main(int argc, char **argv)
         RUN(a_newer_layout_is_refused),
         RUN(a_damaged_file_is_an_error_that_names_it),
         RUN(a_malformed_item_in_the_file_is_an_error_not_a_crash),
+        RUN(a_change_of_a_table_that_fails_changes_nothing),
         RUN(a_missing_directory_says_what_to_do),
         RUN(a_read_only_directory_or_file_is_an_error_that_names_it),
         RUN(a_full_disk_is_an_error_that_names_the_file_and_loses_nothing),

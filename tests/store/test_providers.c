@@ -142,6 +142,25 @@ TEST(profiles_are_found_by_name_in_both_files)
     end();
 }
 
+TEST(a_profile_named_in_the_url_wins_over_the_environment)
+{
+    struct hf_arena arena = {0};
+    struct hf_credentials *c = NULL;
+    struct hf_error error;
+    begin(NULL, NULL);
+    set("AWS_ACCESS_KEY_ID", "AMBIENT");
+    set("AWS_SECRET_ACCESS_KEY", "s");
+    use_config("[profile prod]\naws_access_key_id = PROD\naws_secret_access_key = s\n");
+    struct hf_provider_context context = {
+        .arena = &arena, .environment = world.environment, .clock = &hf__clock_system};
+    CHECK_INT(hf__profiles_load(&arena, world.environment, "prod", &context.profiles, &error), 0);
+    CHECK_INT(hf__providers_resolve(&context, &c, &error), 0);
+    CHECK_STR(c->access_key_id, "PROD");
+    hf__credentials_unref(c);
+    hf__arena_free(&arena);
+    end();
+}
+
 TEST(damaged_files_are_named_with_their_line)
 {
     struct hf_arena arena = {0};
@@ -214,9 +233,14 @@ TEST(a_process_that_hangs_or_floods_is_stopped)
     struct hf_error error;
     char **sleeper = hf__split_command(&arena, "sleep 60");
     char **flood = hf__split_command(&arena, "sh -c 'yes | head -c 100000'");
-    CHECK_INT(hf__subprocess_run(&arena, sleeper, 100, 1000, &output, &error), HF_ERR_CREDENTIALS);
+    CHECK_INT(hf__subprocess_run(&arena, sleeper, 100, NULL, 1000, &output, &error),
+              HF_ERR_CREDENTIALS);
     CHECK(strstr(error.message, "did not end within") != NULL);
-    CHECK_INT(hf__subprocess_run(&arena, flood, 10000, 1000, &output, &error), HF_ERR_CREDENTIALS);
+    bool stop = true;
+    CHECK_INT(hf__subprocess_run(&arena, sleeper, 60000, &stop, 1000, &output, &error),
+              HF_ERR_CREDENTIALS);
+    CHECK_INT(hf__subprocess_run(&arena, flood, 10000, NULL, 1000, &output, &error),
+              HF_ERR_CREDENTIALS);
     hf__arena_free(&arena);
 }
 
@@ -656,6 +680,7 @@ int main(int argc, char **argv)
     static const struct hf_test tests[] = {
         RUN(the_environment_comes_first),
         RUN(profiles_are_found_by_name_in_both_files),
+        RUN(a_profile_named_in_the_url_wins_over_the_environment),
         RUN(damaged_files_are_named_with_their_line),
         RUN(credentials_that_cannot_be_sent_are_refused),
         RUN(nothing_configured_says_what_to_do),
