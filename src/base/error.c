@@ -2,13 +2,22 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
-/* Cuts a message that vsnprintf truncated in the middle of a UTF-8 sequence at its start. */
-static void trim_utf8(char *text, size_t len)
+#include "base/text.h"
+
+/*
+ * Messages quote what others sent and are cut to fit; they stay valid UTF-8 all
+ * the same, since they travel in JSON. Bytes that are none become question marks.
+ */
+static void mend_utf8(char *text)
 {
-    size_t start = len;
-    while (start > 0 && ((unsigned char)text[start - 1] & 0xc0) == 0x80) start--;
-    if (start > 0 && (unsigned char)text[start - 1] >= 0xc0) text[start - 1] = '\0';
+    char *end = text + strlen(text);
+    while (text < end) {
+        size_t len = hf__utf8_sequence(text, end);
+        if (len == 0) *text = '?';
+        text += len ? len : 1;
+    }
 }
 
 int hf__error_set(struct hf_error *error, int code, const char *format, ...)
@@ -20,7 +29,7 @@ int hf__error_set(struct hf_error *error, int code, const char *format, ...)
     int len = vsnprintf(error->message, sizeof error->message, format, args);
     va_end(args);
     if (len < 0) error->message[0] = '\0';
-    if (len >= (int)sizeof error->message) trim_utf8(error->message, sizeof error->message - 1);
+    mend_utf8(error->message);
     return code;
 }
 

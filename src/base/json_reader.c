@@ -28,6 +28,11 @@ static bool fail(struct hf_json_reader *r, const char *what)
     return fail_at(r, r->at, HF_ERR_SYNTAX, what);
 }
 
+bool hf__json_no_memory(struct hf_json_reader *r)
+{
+    return fail_at(r, r->at, HF_ERR_NO_MEMORY, "out of memory");
+}
+
 bool hf__json_fail(struct hf_json_reader *r, const char *format, ...)
 {
     char what[384];

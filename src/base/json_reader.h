@@ -88,6 +88,9 @@ bool hf__json_skip(struct hf_json_reader *r);
 /* Nothing may follow. Returns 0 or the error's code. */
 int hf__json_finish(struct hf_json_reader *r);
 
+/* For callers whose own memory ran out. */
+bool hf__json_no_memory(struct hf_json_reader *r);
+
 /* For callers that find fault with a well-formed value: fails at the current position. */
 bool hf__json_fail(struct hf_json_reader *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -172,9 +172,7 @@ static bool equal(const struct operand_value *a, const struct operand_value *b)
 
 static bool has_part(struct hf_slice text, struct hf_slice part)
 {
-    for (size_t at = 0; at + part.len <= text.len; at++)
-        if (hf__slice_starts(hf__slice(text.ptr + at, text.len - at), part)) return true;
-    return false;
+    return part.len == 0 || (text.len && memmem(text.ptr, text.len, part.ptr, part.len));
 }
 
 static bool contains(const struct hf_value *in, const struct hf_value *what)

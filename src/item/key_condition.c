@@ -26,9 +26,23 @@ static int check_types(const struct hf_key_test *test, enum hf_type type, struct
         "match schema type");
 }
 
+static int check_size(const struct hf_key_test *test, size_t limit, const char *title,
+                      struct hf_error *reterr)
+{
+    const struct hf_value *values[] = {&test->low, &test->high};
+    for (int i = 0; i < (test->op == HF_BETWEEN ? 2 : 1); i++)
+        if (values[i]->type != HF_N && values[i]->bytes.len > limit)
+            return hf__error_set(
+                reterr, HF_ERR_VALIDATION,
+                "One or more parameter values were invalid: Size of %s has exceeded "
+                "the maximum size limit of %zu bytes",
+                title, limit);
+    return 0;
+}
+
 static int check_not_empty(const struct hf_key_test *test, struct hf_error *reterr)
 {
-    if (test->low.type == HF_N || test->low.bytes.len > 0 || test->op == HF_BEGINS_WITH) return 0;
+    if (test->low.type == HF_N || test->low.bytes.len > 0) return 0;
     return hf__error_set(reterr, HF_ERR_VALIDATION,
                          "One or more parameter values are not valid. The AttributeValue for a key "
                          "attribute cannot contain an empty string value. Key: %.*s",
@@ -55,6 +69,8 @@ int hf__key_condition_bind(const struct hf_key_condition *condition,
     if (code == 0) code = check_not_empty(hash, reterr);
     if (code == 0 && range) code = check_types(range, schema->range_type, reterr);
     if (code == 0 && range) code = check_not_empty(range, reterr);
+    if (code == 0) code = check_size(hash, HF_HASH_KEY_MAX_SIZE, "hashkey", reterr);
+    if (code == 0 && range) code = check_size(range, HF_RANGE_KEY_MAX_SIZE, "rangekey", reterr);
     if (code != 0) return code;
     *ret_hash = &hash->low;
     *ret_range = range;

@@ -103,6 +103,9 @@ static int check_read(const struct hf_op *op, struct hf_error *reterr)
     if (op->has_limit && op->limit < 1)
         return invalid(reterr, "1 validation error detected: Value at 'limit' failed to satisfy "
                                "constraint: Member must have value greater than or equal to 1");
+    if (op->kind == HF_LIST_TABLES && op->has_limit && op->limit > 100)
+        return invalid(reterr, "1 validation error detected: Value at 'limit' failed to satisfy "
+                               "constraint: Member must have value less than or equal to 100");
     if (op->projection) code = hf__projection_check(op->projection, reterr);
     if (code == 0 && op->filter) code = hf__condition_check(op->filter, "FilterExpression", reterr);
     if (code == 0 && op->kind == HF_QUERY && !op->where)

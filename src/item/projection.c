@@ -89,13 +89,18 @@ int hf__projection_check(const struct hf_projection *projection, struct hf_error
     return 0;
 }
 
-struct hf_projection hf__projection_of_update(struct hf_arena *arena,
-                                              const struct hf_update *update)
+struct hf_item hf__touched_attributes(struct hf_arena *arena, const struct hf_update *update,
+                                      struct hf_item item)
 {
-    struct hf_path *paths = hf__arena_zalloc(arena, update->count, sizeof *paths);
-    if (!paths) return (struct hf_projection){0};
-    for (size_t i = 0; i < update->count; i++) paths[i] = update->actions[i].path;
-    return (struct hf_projection){paths, update->count};
+    struct hf_attr *attrs = hf__arena_zalloc(arena, update->count, sizeof *attrs);
+    struct hf_item touched = {attrs, 0};
+    for (size_t i = 0; attrs && i < update->count; i++) {
+        struct hf_path path = update->actions[i].path;
+        struct hf_slice name = path.parts[0].name;
+        if (!hf__path_get(item, path) || hf__item_get(touched, name)) continue;
+        attrs[touched.count++] = (struct hf_attr){name, *hf__item_get(item, name)};
+    }
+    return touched;
 }
 
 bool hf__projection_equal(const struct hf_projection *a, const struct hf_projection *b)

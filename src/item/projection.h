@@ -17,9 +17,12 @@ struct hf_item hf__projection_apply(struct hf_arena *arena, const struct hf_proj
 /* No path may overlap or conflict with another. */
 int hf__projection_check(const struct hf_projection *projection, struct hf_error *reterr);
 
-/* The paths that an update writes: what UPDATED_OLD and UPDATED_NEW show. */
-struct hf_projection hf__projection_of_update(struct hf_arena *arena,
-                                              const struct hf_update *update);
+/*
+ * The attributes of an item that an update writes, whole, where its path exists
+ * in the item: what UPDATED_OLD and UPDATED_NEW show.
+ */
+struct hf_item hf__touched_attributes(struct hf_arena *arena, const struct hf_update *update,
+                                      struct hf_item item);
 
 bool hf__projection_equal(const struct hf_projection *a, const struct hf_projection *b);
 

@@ -9,6 +9,7 @@ const char *const hf__action_names[HF_ACTION_KINDS] = {
 
 void hf__update_add(struct hf_arena *arena, struct hf_update *update, struct hf_action action)
 {
+    if (!update) return;
     struct hf_action *actions =
         hf__arena_grow(arena, update->actions, update->count, &update->capacity, sizeof *actions);
     if (!actions) return;
@@ -156,6 +157,24 @@ static int evaluate_set(struct hf_arena *arena, const struct hf_action *action, 
     return code == 0 ? calculate(arena, action->sign, &left, &right, ret, reterr) : code;
 }
 
+/*
+ * Set arithmetic. Sets that were read are sorted, so membership is found by
+ * halving; only small sets that a program built may be in any order.
+ */
+static bool has_member(const struct hf_value *set, bool sorted, const struct hf_value *member)
+{
+    if (!sorted) return hf__values_contain(set->list, member);
+    size_t low = 0, high = set->list.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = hf__value_order(&set->list.at[middle], member);
+        if (order == 0) return true;
+        if (order < 0) low = middle + 1;
+        else high = middle;
+    }
+    return false;
+}
+
 /* Members of a and those of b that are not in it. */
 static struct hf_value unite(struct hf_arena *arena, const struct hf_value *a,
                              const struct hf_value *b)
@@ -165,8 +184,9 @@ static struct hf_value unite(struct hf_arena *arena, const struct hf_value *a,
     if (!values) return *a;
     memcpy(values, a->list.at, a->list.count * sizeof *values);
     size_t count = a->list.count;
+    bool sorted = hf__values_sorted(a->list);
     for (size_t i = 0; i < b->list.count; i++)
-        if (!hf__values_contain(a->list, &b->list.at[i])) values[count++] = b->list.at[i];
+        if (!has_member(a, sorted, &b->list.at[i])) values[count++] = b->list.at[i];
     return hf__list(a->type, values, count);
 }
 
@@ -176,19 +196,30 @@ static struct hf_value without(struct hf_arena *arena, const struct hf_value *a,
     struct hf_value *values = hf__arena_zalloc(arena, a->list.count, sizeof *values);
     if (!values) return *a;
     size_t count = 0;
+    bool sorted = hf__values_sorted(b->list);
     for (size_t i = 0; i < a->list.count; i++)
-        if (!hf__values_contain(b->list, &a->list.at[i])) values[count++] = a->list.at[i];
+        if (!has_member(b, sorted, &a->list.at[i])) values[count++] = a->list.at[i];
     return hf__list(a->type, values, count);
 }
 
 /* ---- changing the item ----
  *
- * The containers on the way to a path are copied, everything else is shared.
- * Elements removed from a list become holes first, so that the indexes of other
- * actions keep their meaning, and are closed at the end.
+ * The containers on the way to a path are copied once per update and edited in
+ * place from then on; everything else is shared. Elements removed from a list
+ * become holes first, so that the indexes of other actions keep their meaning,
+ * and are closed at the end.
  */
 
 enum { HOLE = HF_TYPE_COUNT };
+
+struct editor {
+    struct hf_arena *arena;
+    size_t actions;     /* how much any container can grow */
+    const void **owned; /* copies that this update made, each with room to grow */
+    size_t count;
+    size_t capacity;
+    struct hf_error *reterr;
+};
 
 static bool is_hole(const struct hf_value *value)
 {
@@ -202,66 +233,81 @@ static int bad_path(struct hf_error *reterr)
         "The document path provided in the update expression is invalid for update");
 }
 
-static int replace_below(struct hf_arena *arena, const struct hf_value *container,
-                         struct hf_path path, size_t depth, const struct hf_value *value,
-                         struct hf_value *ret, struct hf_error *reterr);
+/* The array itself if this update made it, or else a copy with room for all its actions. */
+static void *own(struct editor *e, const void *array, size_t count, size_t size)
+{
+    for (size_t i = 0; i < e->count; i++)
+        if (array && e->owned[i] == array) return (void *)array;
+    void *owned = hf__arena_grow(e->arena, e->owned, e->count, &e->capacity, sizeof *e->owned);
+    if (!owned) return NULL;
+    e->owned = owned;
+    void *copy = hf__arena_zalloc(e->arena, count + e->actions, size);
+    if (!copy) return NULL;
+    if (count) memcpy(copy, array, count * size);
+    e->owned[e->count++] = copy;
+    return copy;
+}
+
+static int replace_below(struct editor *e, const struct hf_value *container, struct hf_path path,
+                         size_t depth, const struct hf_value *value, struct hf_value *ret);
 
 /* What stands in place of `child` once `value` (NULL: nothing) is put at the rest of the path. */
-static int replace_child(struct hf_arena *arena, const struct hf_value *child, struct hf_path path,
-                         size_t depth, const struct hf_value *value, struct hf_value *ret,
-                         struct hf_error *reterr)
+static int replace_child(struct editor *e, const struct hf_value *child, struct hf_path path,
+                         size_t depth, const struct hf_value *value, struct hf_value *ret)
 {
     if (depth + 1 < path.count) {
-        if (!child || is_hole(child)) return bad_path(reterr);
-        return replace_below(arena, child, path, depth + 1, value, ret, reterr);
+        if (!child || is_hole(child)) return bad_path(e->reterr);
+        return replace_below(e, child, path, depth + 1, value, ret);
     }
     *ret = value ? *value : (struct hf_value){.type = (enum hf_type)HOLE};
     return 0;
 }
 
-static int replace_in_list(struct hf_arena *arena, struct hf_values list, struct hf_path path,
-                           size_t depth, const struct hf_value *value, struct hf_value *ret,
-                           struct hf_error *reterr)
+static int replace_in_list(struct editor *e, struct hf_values list, struct hf_path path,
+                           size_t depth, const struct hf_value *value, struct hf_value *ret)
 {
     size_t index = path.parts[depth].index;
     bool there = index < list.count;
-    if (!there && !value && depth + 1 == path.count) { /* nothing to remove */
-        *ret = hf__list(HF_L, list.at, list.count);
-        return 0;
-    }
+    *ret = hf__list(HF_L, list.at, list.count);
+    if (!there && !value && depth + 1 == path.count) return 0; /* nothing to remove */
     struct hf_value child;
-    int code =
-        replace_child(arena, there ? &list.at[index] : NULL, path, depth, value, &child, reterr);
+    int code = replace_child(e, there ? &list.at[index] : NULL, path, depth, value, &child);
     if (code != 0) return code;
-    struct hf_value *values = hf__arena_zalloc(arena, list.count + 1, sizeof *values);
-    if (!values) return hf__error_no_memory(reterr);
-    if (list.count) memcpy(values, list.at, list.count * sizeof *values);
+    struct hf_value *values = own(e, list.at, list.count, sizeof *values);
+    if (!values) return hf__error_no_memory(e->reterr);
     values[there ? index : list.count] = child;
     *ret = hf__list(HF_L, values, list.count + !there);
     return 0;
 }
 
-static int replace_in_map(struct hf_arena *arena, struct hf_item map, struct hf_path path,
-                          size_t depth, const struct hf_value *value, struct hf_item *ret,
-                          struct hf_error *reterr)
+static int replace_in_map(struct editor *e, struct hf_item map, struct hf_path path, size_t depth,
+                          const struct hf_value *value, struct hf_item *ret)
 {
     struct hf_slice name = path.parts[depth].name;
     struct hf_value child;
-    int code = replace_child(arena, hf__item_get(map, name), path, depth, value, &child, reterr);
-    if (code != 0) return code;
-    *ret = hf__item_with(arena, map, name, is_hole(&child) ? NULL : &child);
+    size_t index = 0;
+    while (index < map.count && !hf__slice_eq(map.attrs[index].name, name)) index++;
+    bool there = index < map.count;
+    int code = replace_child(e, there ? &map.attrs[index].value : NULL, path, depth, value, &child);
+    *ret = map;
+    if (code != 0 || (is_hole(&child) && !there)) return code;
+    struct hf_attr *attrs = own(e, map.attrs, map.count, sizeof *attrs);
+    if (!attrs) return hf__error_no_memory(e->reterr);
+    size_t count = map.count + !there;
+    if (is_hole(&child)) attrs[index] = attrs[--count];
+    else attrs[index] = (struct hf_attr){there ? attrs[index].name : name, child};
+    *ret = (struct hf_item){attrs, count};
     return 0;
 }
 
-static int replace_below(struct hf_arena *arena, const struct hf_value *container,
-                         struct hf_path path, size_t depth, const struct hf_value *value,
-                         struct hf_value *ret, struct hf_error *reterr)
+static int replace_below(struct editor *e, const struct hf_value *container, struct hf_path path,
+                         size_t depth, const struct hf_value *value, struct hf_value *ret)
 {
     bool is_index = path.parts[depth].is_index;
-    if (container->type != (is_index ? HF_L : HF_M)) return bad_path(reterr);
-    if (is_index) return replace_in_list(arena, container->list, path, depth, value, ret, reterr);
+    if (container->type != (is_index ? HF_L : HF_M)) return bad_path(e->reterr);
+    if (is_index) return replace_in_list(e, container->list, path, depth, value, ret);
     struct hf_item map;
-    int code = replace_in_map(arena, container->map, path, depth, value, &map, reterr);
+    int code = replace_in_map(e, container->map, path, depth, value, &map);
     if (code == 0) *ret = hf__map(map);
     return code;
 }
@@ -365,11 +411,12 @@ int hf__update_apply(struct hf_arena *arena, const struct hf_update *update, str
     }
     qsort(outcomes, update->count, sizeof *outcomes, order_outcomes);
     struct hf_item result = item;
+    struct editor editor = {.arena = arena, .actions = update->count, .reterr = reterr};
     for (size_t i = 0; i < update->count; i++) {
         const struct outcome *out = &outcomes[i];
         if (out->skips) continue;
-        int code = replace_in_map(arena, result, out->action->path, 0,
-                                  out->removes ? NULL : &out->value, &result, reterr);
+        int code = replace_in_map(&editor, result, out->action->path, 0,
+                                  out->removes ? NULL : &out->value, &result);
         if (code != 0) return code;
     }
     if (nested) result = close_holes_in_map(arena, result);

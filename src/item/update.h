@@ -39,7 +39,8 @@ struct hf_update {
     size_t capacity;
 };
 
-/* Builders; `update` starts zeroed, or NULL for out of memory, and grows in the arena. */
+/* Builders; `update` starts zeroed and grows in the arena. NULL, as of a failed arena, is ignored.
+ */
 void hf__update_add(struct hf_arena *arena, struct hf_update *update, struct hf_action action);
 void hf__update_set(struct hf_arena *arena, struct hf_update *update, const char *name,
                     struct hf_value value);

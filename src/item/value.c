@@ -151,9 +151,19 @@ static int order_elements(const void *a, const void *b)
     return hf__value_order(a, b);
 }
 
+bool hf__values_sorted(struct hf_values set)
+{
+    for (size_t i = 1; i < set.count; i++)
+        if (hf__value_order(&set.at[i - 1], &set.at[i]) > 0) return false;
+    return true;
+}
+
+static bool same_elements(struct hf_values a, struct hf_values b);
+
 /* Whether every element of a set is in another of the same size: then they are equal. */
 static bool same_members(struct hf_values a, struct hf_values b)
 {
+    if (hf__values_sorted(a) && hf__values_sorted(b)) return same_elements(a, b);
     for (size_t i = 0; i < a.count; i++)
         if (!hf__values_contain(b, &a.at[i])) return false;
     return true;
@@ -184,9 +194,38 @@ bool hf__value_equal(const struct hf_value *a, const struct hf_value *b)
     return false;
 }
 
+enum { SMALL_MAP = 16 };
+
+static int order_attrs(const void *a, const void *b)
+{
+    return hf__slice_cmp(((const struct hf_attr *)a)->name, ((const struct hf_attr *)b)->name);
+}
+
+void hf__attrs_sort(struct hf_attr *attrs, size_t count)
+{
+    if (count > SMALL_MAP) qsort(attrs, count, sizeof *attrs, order_attrs);
+}
+
+static bool is_sorted_map(struct hf_item item)
+{
+    for (size_t i = 1; i < item.count; i++)
+        if (order_attrs(&item.attrs[i - 1], &item.attrs[i]) > 0) return false;
+    return true;
+}
+
+static bool same_attrs(struct hf_item a, struct hf_item b)
+{
+    for (size_t i = 0; i < a.count; i++) {
+        const struct hf_attr *x = &a.attrs[i], *y = &b.attrs[i];
+        if (!hf__slice_eq(x->name, y->name) || !hf__value_equal(&x->value, &y->value)) return false;
+    }
+    return true;
+}
+
 bool hf__item_equal(struct hf_item a, struct hf_item b)
 {
     if (a.count != b.count) return false;
+    if (a.count > SMALL_MAP && is_sorted_map(a) && is_sorted_map(b)) return same_attrs(a, b);
     for (size_t i = 0; i < a.count; i++) {
         const struct hf_value *other = hf__item_get(b, a.attrs[i].name);
         if (!other || !hf__value_equal(&a.attrs[i].value, other)) return false;
@@ -271,6 +310,12 @@ static int invalid(struct hf_error *reterr, const char *text)
 /* Sorting costs a copy, but a set of a hundred thousand members must not cost its square. */
 static int check_no_duplicates(struct hf_values set, struct hf_error *reterr)
 {
+    bool repeats = false;
+    if (hf__values_sorted(set)) {
+        for (size_t i = 1; i < set.count; i++)
+            repeats |= hf__value_order(&set.at[i - 1], &set.at[i]) == 0;
+        return repeats ? invalid(reterr, "Input collection contains duplicates") : 0;
+    }
     struct hf_arena arena = {0};
     struct hf_value *sorted = hf__arena_alloc(&arena, set.count * sizeof *sorted);
     if (!sorted) return hf__error_no_memory(reterr);
@@ -319,6 +364,7 @@ static int check_nested(const struct hf_value *value, int depth, struct hf_error
         return code;
     case HF_M:
         for (size_t i = 0; i < value->map.count && code == 0; i++) {
+            if (value->map.attrs[i].name.len == 0) return invalid(reterr, "Empty attribute name");
             if (!hf__utf8_valid(value->map.attrs[i].name))
                 return invalid(reterr, "an attribute name is not valid UTF-8");
             code = check_nested(&value->map.attrs[i].value, depth + 1, reterr);

@@ -84,6 +84,15 @@ const struct hf_value *hf__item_get_str(struct hf_item item, const char *name);
 struct hf_item hf__item_with(struct hf_arena *arena, struct hf_item item, struct hf_slice name,
                              const struct hf_value *value);
 
+/*
+ * Sorts the attributes of a large map by name: then comparing two of them costs
+ * no square. Small ones keep the order in which they came.
+ */
+void hf__attrs_sort(struct hf_attr *attrs, size_t count);
+
+/* Whether the members of a set are in ascending order, as in every set that was read from JSON. */
+bool hf__values_sorted(struct hf_values set);
+
 /* Numbers by value, sets as sets, maps without order. Different types are not equal. */
 bool hf__value_equal(const struct hf_value *a, const struct hf_value *b);
 bool hf__item_equal(struct hf_item a, struct hf_item b);

@@ -355,9 +355,7 @@ static void show_update(struct execution *x, bool found, struct hf_item old, str
     struct hf_item shown = of_old ? old : new;
     if (touched) {
         static const struct hf_update nothing;
-        struct hf_projection paths =
-            hf__projection_of_update(x->arena, x->op->update ? x->op->update : &nothing);
-        shown = hf__projection_apply(x->arena, &paths, shown);
+        shown = hf__touched_attributes(x->arena, x->op->update ? x->op->update : &nothing, shown);
         if (shown.count == 0) return;
     }
     show(x, shown);

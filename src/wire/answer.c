@@ -150,7 +150,7 @@ static void read_items(struct reader *r)
     while (hf__json_element(&r->json)) {
         items = hf__arena_grow(r->json.arena, items, count, &capacity, sizeof *items);
         if (!items) {
-            hf__json_fail(&r->json, "out of memory");
+            hf__json_no_memory(&r->json);
             return;
         }
         hf__json_read_item(&r->json, &items[count++]);
@@ -177,7 +177,7 @@ static void read_tables(struct reader *r)
     while (hf__json_element(&r->json)) {
         names = hf__arena_grow(r->json.arena, names, count, &capacity, sizeof *names);
         if (!names) {
-            hf__json_fail(&r->json, "out of memory");
+            hf__json_no_memory(&r->json);
             return;
         }
         hf__json_string(&r->json, &names[count++]);

@@ -7,7 +7,7 @@
 #include "wire/errors.h"
 
 /* A page is at most 1 MB of items, in the most wasteful spelling. */
-enum { HF_ANSWER_MAX_SIZE = 32 * 1024 * 1024 };
+enum { HF_ANSWER_MAX_SIZE = 64 * 1024 * 1024 };
 
 /*
  * Appends the body that answers an operation of this kind; returns the HTTP

@@ -2,6 +2,8 @@
 
 #include <strings.h>
 
+#include "base/text.h"
+
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -46,7 +48,10 @@ struct hf_token hf__token_next(const char *at, const char *end)
     if (is_digit(*at))
         return (struct hf_token){HF_TOKEN_NUMBER, hf__slice(at, run(at, end, is_digit))};
     len = sign_length(at, end);
-    return (struct hf_token){len ? HF_TOKEN_SIGN : HF_TOKEN_BAD, hf__slice(at, len ? len : 1)};
+    size_t whole = hf__utf8_sequence(at, end); /* a bad character is shown whole */
+    return (struct hf_token){len ? HF_TOKEN_SIGN : HF_TOKEN_BAD, hf__slice(at, len     ? len
+                                                                               : whole ? whole
+                                                                                       : 1)};
 }
 
 bool hf__token_is_word(struct hf_token token, const char *keyword)

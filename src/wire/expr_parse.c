@@ -8,7 +8,7 @@
 #include "wire/expr_lexer.h"
 #include "wire/reserved.h"
 
-enum { MAX_NESTING = 64 }; /* parentheses and function calls */
+enum { MAX_NESTING = HF_CONDITION_MAX_DEPTH }; /* parentheses and function calls */
 
 struct parser {
     struct hf_arena *arena;
@@ -41,6 +41,7 @@ static const char *text_end(const struct parser *p)
 static bool syntax_error(struct parser *p)
 {
     if (p->code != 0) return false;
+    if (p->arena->failed) return fail_with(p, hf__error_no_memory(p->reterr));
     struct hf_token bad = p->token;
     struct hf_token next = hf__token_next(bad.text.ptr + bad.text.len, text_end(p));
     const char *from = p->previous.ptr ? p->previous.ptr : bad.text.ptr;
@@ -534,7 +535,7 @@ static bool take_set(struct parser *p, struct hf_action *action)
 static void take_action(struct parser *p, enum hf_action_kind kind, struct hf_update *update)
 {
     struct hf_action action = {.kind = kind};
-    if (!take_path(p, &action.path) || !count_operator(p)) return;
+    if (!take_path(p, &action.path)) return;
     bool taken = true;
     if (kind == HF_SET) taken = take_set(p, &action);
     else if (kind != HF_REMOVE) taken = take_value(p, &action.value);

@@ -1,5 +1,7 @@
 #include "wire/item_json.h"
 
+#include <stdlib.h>
+
 #include "base/text.h"
 
 static bool refuse(struct hf_json_reader *r, const struct hf_error *error)
@@ -17,13 +19,6 @@ static bool refuse_text(struct hf_json_reader *r, const char *text)
     return refuse(r, &error);
 }
 
-static bool out_of_memory(struct hf_json_reader *r)
-{
-    struct hf_error error;
-    hf__error_no_memory(&error);
-    return refuse(r, &error);
-}
-
 static bool read_number(struct hf_json_reader *r, struct hf_value *ret)
 {
     struct hf_slice text;
@@ -32,7 +27,7 @@ static bool read_number(struct hf_json_reader *r, struct hf_value *ret)
     if (!hf__json_string(r, &text)) return false;
     if (hf__number_parse(text, &number, &error) != 0) return refuse(r, &error);
     *ret = hf__number(r->arena, &number);
-    return !r->arena->failed || out_of_memory(r);
+    return !r->arena->failed || hf__json_no_memory(r);
 }
 
 static bool read_binary(struct hf_json_reader *r, struct hf_value *ret)
@@ -41,7 +36,7 @@ static bool read_binary(struct hf_json_reader *r, struct hf_value *ret)
     if (!hf__json_string(r, &text)) return false;
     char *bytes = hf__arena_alloc(r->arena, text.len / 4 * 3 + 1);
     size_t len;
-    if (!bytes) return out_of_memory(r);
+    if (!bytes) return hf__json_no_memory(r);
     if (!hf__base64_decode(text, bytes, &len)) return hf__json_fail(r, "not valid base64");
     *ret = hf__b(hf__slice(bytes, len));
     return true;
@@ -55,7 +50,16 @@ static bool read_string(struct hf_json_reader *r, struct hf_value *ret)
 
 typedef bool (*read_fn)(struct hf_json_reader *r, struct hf_value *ret);
 
-/* Reads an array with one reader per element into a list or set. */
+static int order_values(const void *a, const void *b)
+{
+    return hf__value_order(a, b);
+}
+
+/*
+ * Reads an array with one reader per element into a list or set. Sets are
+ * sorted, so that comparing and uniting large ones costs no square. An item can
+ * have no more elements than bytes.
+ */
 static bool read_elements(struct hf_json_reader *r, enum hf_type type, read_fn read,
                           struct hf_value *ret)
 {
@@ -64,11 +68,15 @@ static bool read_elements(struct hf_json_reader *r, enum hf_type type, read_fn r
     if (!hf__json_array(r)) return false;
     while (hf__json_element(r)) {
         values = hf__arena_grow(r->arena, values, count, &capacity, sizeof *values);
-        if (!values) return out_of_memory(r);
+        if (!values) return hf__json_no_memory(r);
+        if (count == HF_ITEM_MAX_SIZE)
+            return refuse_text(r, "Item size has exceeded the maximum allowed size");
         if (!read(r, &values[count++])) return false;
     }
+    if (r->failed) return false;
+    if (hf__type_is_set(type) && count > 1) qsort(values, count, sizeof *values, order_values);
     *ret = hf__list(type, values, count);
-    return !r->failed;
+    return true;
 }
 
 static bool read_typed(struct hf_json_reader *r, enum hf_type type, struct hf_value *ret)
@@ -126,13 +134,15 @@ bool hf__json_read_item(struct hf_json_reader *r, struct hf_item *ret)
     if (!hf__json_object(r)) return false;
     while (hf__json_key(r, &name)) {
         attrs = hf__arena_grow(r->arena, attrs, count, &capacity, sizeof *attrs);
-        if (!attrs) return out_of_memory(r);
+        if (!attrs) return hf__json_no_memory(r);
         attrs[count].name = name;
         if (!hf__json_read_value(r, &attrs[count].value)) return false;
         count++;
     }
+    if (r->failed) return false;
+    hf__attrs_sort(attrs, count);
     *ret = (struct hf_item){attrs, count};
-    return !r->failed;
+    return true;
 }
 
 static void put_scalar_text(struct hf_json_writer *w, const struct hf_value *value)

@@ -22,7 +22,7 @@ int hf__item_from_json(struct hf_arena *arena, struct hf_slice document, struct 
                        struct hf_error *reterr);
 void hf__item_to_json(struct hf_item item, struct hf_buf *ret);
 
-/* The longest document an item within DynamoDB's limits can take: base64, escapes, braces. */
-enum { HF_ITEM_JSON_MAX = 8 * 1024 * 1024 };
+/* The longest document an item within DynamoDB's limits can take: large numbers are written out. */
+enum { HF_ITEM_JSON_MAX = 32 * 1024 * 1024 };
 
 #endif

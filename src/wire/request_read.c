@@ -10,7 +10,7 @@ struct reader {
     struct hf_slice condition, update, where, filter, projection; /* texts; ptr NULL: absent */
     struct hf_bindings bindings;
     struct hf_schema_parts schema;
-    bool provisioned_mode;
+    bool on_demand_mode;
 };
 
 typedef void (*member_fn)(struct reader *r);
@@ -79,7 +79,7 @@ static void read_names(struct reader *r)
     while (hf__json_key(&r->json, &alias)) {
         attrs = hf__arena_grow(r->json.arena, attrs, count, &capacity, sizeof *attrs);
         if (!attrs) {
-            hf__json_fail(&r->json, "out of memory");
+            hf__json_no_memory(&r->json);
             return;
         }
         attrs[count].name = alias;
@@ -142,8 +142,8 @@ static void read_billing(struct reader *r)
 {
     struct hf_slice mode;
     if (!hf__json_string(&r->json, &mode)) return;
-    r->provisioned_mode = hf__slice_is(mode, "PROVISIONED");
-    if (!r->provisioned_mode && !hf__slice_is(mode, "PAY_PER_REQUEST"))
+    r->on_demand_mode = hf__slice_is(mode, "PAY_PER_REQUEST");
+    if (!r->on_demand_mode && !hf__slice_is(mode, "PROVISIONED"))
         hf__json_fail(&r->json, "'%.*s' is not a value of BillingMode", HF_FMT(mode));
 }
 
@@ -157,6 +157,15 @@ static void read_throughput(struct reader *r)
             hf__json_int64(&r->json, &r->op->write_units);
         else hf__json_skip(&r->json);
     }
+}
+
+/* Only what is the default anyway. */
+static void read_select(struct reader *r)
+{
+    struct hf_slice text;
+    if (!hf__json_string(&r->json, &text)) return;
+    if (!hf__slice_is(text, "ALL_ATTRIBUTES") && !hf__slice_is(text, "SPECIFIC_ATTRIBUTES"))
+        hf__json_fail(&r->json, "the value %.*s of Select is not supported here", HF_FMT(text));
 }
 
 static void read_ttl(struct reader *r)
@@ -206,6 +215,7 @@ static const struct {
     {"BillingMode", KIND(HF_CREATE_TABLE), read_billing},
     {"ProvisionedThroughput", KIND(HF_CREATE_TABLE), read_throughput},
     {"TimeToLiveSpecification", KIND(HF_UPDATE_TTL), read_ttl},
+    {"Select", PAGED, read_select},
     {"Expected", WRITES, NULL},
     {"ConditionalOperator", WRITES | PAGED, NULL},
     {"AttributeUpdates", KIND(HF_UPDATE_ITEM), NULL},
@@ -281,14 +291,17 @@ static int resolve_expressions(struct reader *r, struct hf_error *reterr)
     return code == 0 ? hf__bindings_check_used(b, reterr) : code;
 }
 
+/* Provisioned unless it says otherwise, as in DynamoDB. */
 static int resolve_billing(const struct reader *r, struct hf_error *reterr)
 {
     bool units = r->op->read_units > 0 && r->op->write_units > 0;
-    if (!r->provisioned_mode && (r->op->read_units || r->op->write_units) && !units)
+    bool any = r->op->read_units != 0 || r->op->write_units != 0;
+    if (r->on_demand_mode && any)
         return hf__error_set(
             reterr, HF_ERR_VALIDATION,
-            "ReadCapacityUnits and WriteCapacityUnits must be greater than or equal to 1");
-    if (r->provisioned_mode && !units)
+            "One or more parameter values were invalid: Neither ReadCapacityUnits nor "
+            "WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST");
+    if (!r->on_demand_mode && !units)
         return hf__error_set(reterr, HF_ERR_VALIDATION,
                              "No provisioned throughput specified for the table");
     return 0;

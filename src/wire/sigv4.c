@@ -80,9 +80,18 @@ static void add_path(struct hf_slice path, struct hf_buf *ret)
     }
 }
 
+static struct hf_slice name_of(struct hf_slice part)
+{
+    const char *equals = memchr(part.ptr, '=', part.len);
+    return equals ? hf__slice(part.ptr, (size_t)(equals - part.ptr)) : part;
+}
+
+/* By name, then by value. */
 static int compare_parts(const void *a, const void *b)
 {
-    return hf__slice_cmp(*(const struct hf_slice *)a, *(const struct hf_slice *)b);
+    const struct hf_slice *x = a, *y = b;
+    int order = hf__slice_cmp(name_of(*x), name_of(*y));
+    return order ? order : hf__slice_cmp(*x, *y);
 }
 
 /* Sorted "name=value" parts. More than fit are a request that nobody here sends. */
@@ -174,6 +183,23 @@ void hf__sigv4_string_to_sign(const struct hf_sigv4_scope *scope, struct hf_slic
     hf__buf_printf(ret, "\n%s", hash);
 }
 
+/* "AWS4" and the secret, as HMAC takes a key: hashed first if it is longer than a block. */
+static size_t first_key(struct hf_slice secret, unsigned char ret[SHA256_BLOCK_SIZE])
+{
+    static const char prefix[4] = {'A', 'W', 'S', '4'};
+    if (secret.len <= SHA256_BLOCK_SIZE - sizeof prefix) {
+        memcpy(ret, prefix, sizeof prefix);
+        if (secret.len) memcpy(ret + sizeof prefix, secret.ptr, secret.len);
+        return sizeof prefix + secret.len;
+    }
+    struct sha256_ctx ctx;
+    sha256_init(&ctx);
+    sha256_update(&ctx, sizeof prefix, (const uint8_t *)prefix);
+    sha256_update(&ctx, secret.len, (const uint8_t *)secret.ptr);
+    sha256_digest(&ctx, HF_SHA256_SIZE, ret);
+    return HF_SHA256_SIZE;
+}
+
 void hf__sigv4_derive_key(struct hf_slice secret, const struct hf_sigv4_scope *scope,
                           unsigned char ret[HF_SHA256_SIZE])
 {
@@ -181,16 +207,10 @@ void hf__sigv4_derive_key(struct hf_slice secret, const struct hf_sigv4_scope *s
     char date[HF_AMZ_DATE_SIZE];
     hf__amz_date(scope->unix_s, date);
     struct hf_slice key = hf__slice((const char *)ret, HF_SHA256_SIZE);
-    struct hmac_sha256_ctx ctx;
-    struct hf_buf first;
-    hf__buf_init(&first, 4096);
-    hf__buf_str(&first, "AWS4");
-    hf__buf_slice(&first, secret);
-    hmac_sha256_set_key(&ctx, first.len, (const uint8_t *)first.data);
-    hmac_sha256_update(&ctx, 8, (const uint8_t *)date);
-    hmac_sha256_digest(&ctx, HF_SHA256_SIZE, ret);
-    if (first.data) explicit_bzero(first.data, first.len);
-    hf__buf_free(&first);
+    unsigned char first[SHA256_BLOCK_SIZE];
+    size_t len = first_key(secret, first);
+    hmac(hf__slice((const char *)first, len), hf__slice(date, 8), ret);
+    explicit_bzero(first, sizeof first);
     hmac(key, scope->region, ret);
     hmac(key, scope->service, ret);
     hmac(key, closing, ret);
@@ -343,11 +363,42 @@ static size_t pick_signed(const struct hf_sigv4_request *request, struct hf_slic
     return count;
 }
 
+/* Whether a list of names, separated by semicolons, has this one. */
+static bool is_listed(struct hf_slice names, struct hf_slice name)
+{
+    while (names.len > 0)
+        if (hf__slice_eq(cut(&names, ';'), name)) return true;
+    return false;
+}
+
+/*
+ * What is not signed must not matter, and what is signed must be what others
+ * will read: every x-amz- header is signed, and no header that counts comes twice.
+ */
+static int check_headers(const struct hf_sigv4_request *request, struct hf_slice signed_names,
+                         struct hf_error *reterr)
+{
+    for (size_t i = 0; i < request->header_count; i++) {
+        const struct hf_header *header = &request->headers[i];
+        bool is_signed = is_listed(signed_names, header->name);
+        bool counts = is_signed || hf__slice_is(header->name, "authorization");
+        if (!is_signed && hf__slice_starts(header->name, HF_LIT("x-amz-")))
+            return hf__error_set(reterr, HF_ERR_DENIED, "The header %.*s must be signed",
+                                 HF_FMT(header->name));
+        if (counts && find_header(request, header->name) != header)
+            return hf__error_set(reterr, HF_ERR_DENIED, "The header %.*s occurs twice",
+                                 HF_FMT(header->name));
+    }
+    return 0;
+}
+
 static int verify_claim(const struct hf_sigv4_request *request, const struct claim *claim,
                         const struct hf_sigv4_scope *scope, struct hf_slice secret,
                         struct hf_error *reterr)
 {
     struct hf_header picked[MAX_SIGNED_HEADERS];
+    int code = check_headers(request, claim->signed_names, reterr);
+    if (code != 0) return code;
     struct hf_sigv4_request covered = *request;
     covered.headers = picked;
     covered.header_count = pick_signed(request, claim->signed_names, picked);

@@ -69,8 +69,8 @@ typedef bool (*hf_sigv4_secret_fn)(void *user, struct hf_slice access_key_id,
 /*
  * Checks a received request. Its `headers` are all that came, names in lower
  * case, in any order; the signed ones are picked here. The signature must cover
- * host and x-amz-date, be for `service`, and be no older or newer than 15
- * minutes. HF_ERR_DENIED with a reason otherwise.
+ * host and every x-amz- header, be for `service`, and be no older or newer than
+ * 15 minutes; no header that counts may come twice. HF_ERR_DENIED with a reason otherwise.
  */
 int hf__sigv4_verify(const struct hf_sigv4_request *request, struct hf_slice service,
                      int64_t now_unix_s, hf_sigv4_secret_fn secret_of, void *user,

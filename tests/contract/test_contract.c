@@ -243,6 +243,31 @@ TEST(update_returns_what_was_asked_for)
     finish();
 }
 
+TEST(updated_attributes_are_shown_whole)
+{
+    static const struct {
+        enum hf_returns returns;
+        const char *shown;
+    } cases[] = {
+        {HF_RETURN_UPDATED_NEW,
+         "{\"l\":{\"L\":[{\"S\":\"b\"},{\"M\":{\"q\":{\"N\":\"7\"}}}]},\"m\":{\"M\":{\"x\":{\"N\":\"7\"},\"y\":{\"N\":\"2\"}}}}"},
+        {HF_RETURN_UPDATED_OLD,
+         "{\"l\":{\"L\":[{\"S\":\"a\"},{\"S\":\"b\"},{\"M\":{\"q\":{\"N\":\"1\"}}}]},\"m\":{\"M\":{\"x\":{\"N\":\"1\"},\"y\":{\"N\":\"2\"}}}}"},
+    };
+    with_table(&by_key);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        put(with_key(
+            "{\"l\":{\"L\":[{\"S\":\"a\"},{\"S\":\"b\"},{\"M\":{\"q\":{\"N\":\"1\"}}}]},\"m\":{\"M\":{\"x\":{\"N\":\"1\"},\"y\":{\"N\":\"2\"}}}}"));
+        struct hf_op op =
+            update_op(KEY("k"), "SET m.x = :v, l[2].q = :v REMOVE l[0]", "{\":v\":{\"N\":\"7\"}}");
+        op.returns = cases[i].returns;
+        struct hf_answer answer = good(op);
+        CHECK(answer.has_item);
+        CHECK_STR(hf_test_show(&arena, answer.item), cases[i].shown);
+    }
+    finish();
+}
+
 TEST(updating_creates_what_is_missing)
 {
     with_table(&by_key);
@@ -1096,6 +1121,7 @@ int main(int argc, char **argv)
         RUN(deleting_is_idempotent_and_returns_the_old),
         RUN(put_returns_the_old_when_asked),
         RUN(update_returns_what_was_asked_for),
+        RUN(updated_attributes_are_shown_whole),
         RUN(updating_creates_what_is_missing),
         RUN(projections_cut_what_is_read),
         RUN(conditions_hold_as_in_the_table),

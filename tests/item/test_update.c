@@ -128,6 +128,52 @@ TEST(generated_updates_keep_items_valid)
     CHECK(applied > 1000);
 }
 
+/* As JSON: a set of so many members, beginning with a number. */
+static struct hf_value large_set(struct hf_arena *arena, int from, int count)
+{
+    struct hf_buf json;
+    hf__buf_init(&json, 1 << 22);
+    hf__buf_str(&json, "{\"v\":{\"SS\":[");
+    for (int i = 0; i < count; i++)
+        hf__buf_printf(&json, "%s\"%d\"", i ? "," : "", (from + i) * 7919 % 1000003);
+    hf__buf_str(&json, "]}}");
+    struct hf_value set =
+        hf_test_item(arena, hf__arena_str(arena, hf__buf_view(&json))).attrs[0].value;
+    hf__buf_free(&json);
+    return set;
+}
+
+/* With quadratic work this would take minutes, and the test's time-out would end it. */
+TEST(large_sets_and_items_are_handled)
+{
+    enum { MEMBERS = 60000 };
+    struct hf_arena arena = {0};
+    struct hf_error error;
+    struct hf_value a = large_set(&arena, 0, MEMBERS), b = large_set(&arena, MEMBERS / 2, MEMBERS);
+    struct hf_value same = large_set(&arena, 0, MEMBERS);
+    CHECK(hf__value_equal(&a, &same) && !hf__value_equal(&a, &b));
+    struct hf_item item = hf__item_with(&arena, (struct hf_item){0}, HF_LIT("s"), &a), result;
+    struct hf_update add = {0}, take = {0}, many = {0};
+    hf__update_add_to(&arena, &add, "s", b);
+    hf__update_delete_from(&arena, &take, "s", b);
+    CHECK_INT(hf__update_apply(&arena, &add, item, &result, &error), 0);
+    CHECK_INT(hf__item_get_str(result, "s")->list.count, MEMBERS * 3 / 2);
+    CHECK_INT(hf__update_apply(&arena, &take, item, &result, &error), 0);
+    CHECK_INT(hf__item_get_str(result, "s")->list.count, MEMBERS / 2);
+    struct hf_attr *attrs = hf__arena_zalloc(&arena, MEMBERS, sizeof *attrs);
+    for (int i = 0; i < MEMBERS; i++)
+        attrs[i] = (struct hf_attr){hf__arena_printf(&arena, "a%d", i), hf__bool(true)};
+    for (int i = 0; i < 300; i++) {
+        const char *present = hf__arena_printf(&arena, "a%d", i * 100).ptr;
+        hf__update_remove(&arena, &many, i % 3 ? present : hf__arena_printf(&arena, "z%d", i).ptr);
+    }
+    CHECK_INT(hf__update_apply(&arena, &many, (struct hf_item){attrs, MEMBERS}, &result, &error),
+              0);
+    CHECK_INT(result.count, MEMBERS - 200);
+    CHECK(attrs[100].value.boolean && hf__slice_is(attrs[100].name, "a100"));
+    hf__arena_free(&arena);
+}
+
 static void apply_an_update(void)
 {
     struct hf_arena arena = {0};
@@ -161,6 +207,7 @@ int main(int argc, char **argv)
         RUN(updates_that_make_no_sense_are_refused),
         RUN(only_absolute_updates_are_repeatable),
         RUN(generated_updates_keep_items_valid),
+        RUN(large_sets_and_items_are_handled),
         RUN(applying_survives_want_of_memory),
     };
     return RUN_TESTS(tests);

@@ -168,7 +168,7 @@ static int verify(const struct vector *v, struct hf_slice authorization, struct 
     struct hf_header headers[20];
     struct hf_sigv4_request request = request_of(v);
     size_t count = 0;
-    headers[count++] = (struct hf_header){HF_LIT("user-agent"), HF_LIT("x")};
+    headers[count++] = (struct hf_header){HF_LIT("accept"), HF_LIT("x")};
     for (size_t i = v->header_count; i-- > 0;) headers[count++] = v->headers[i];
     if (authorization.ptr)
         headers[count++] = (struct hf_header){HF_LIT("authorization"), authorization};
@@ -200,6 +200,57 @@ static void check_verification(const struct vector *v)
 TEST(good_signatures_pass_and_forged_ones_do_not)
 {
     CHECK(each_vector(check_verification) >= 10);
+}
+
+/* Signs a request, then adds a header that the signature does not cover, or one of its own again.
+ */
+TEST(headers_that_matter_are_signed_and_come_once)
+{
+    static const struct {
+        const char *name;
+        int code;
+    } added[] = {{"user-agent", 0},
+                 {"x-amz-target", HF_ERR_DENIED},
+                 {"x-amz-other", HF_ERR_DENIED},
+                 {"host", HF_ERR_DENIED}};
+    for (size_t i = 0; i < COUNT_OF(added); i++) {
+        struct vector v = {.service = HF_LIT("dynamodb"),
+                           .access_key_id = HF_LIT("A"),
+                           .secret = HF_LIT("s"),
+                           .method = HF_LIT("POST"),
+                           .path = HF_LIT("/")};
+        v.headers[v.header_count++] = (struct hf_header){HF_LIT("host"), HF_LIT("h")};
+        v.headers[v.header_count++] =
+            (struct hf_header){HF_LIT("x-amz-date"), HF_LIT("20261115T102030Z")};
+        struct hf_sigv4_request request = request_of(&v);
+        struct hf_sigv4_scope scope = {HF_LIT("r"), v.service, 1794738030};
+        struct hf_sigv4_key cache = {0};
+        struct hf_buf header;
+        struct hf_error error;
+        hf__buf_init(&header, 4096);
+        hf__sigv4_authorization(&request, &scope, v.access_key_id, v.secret, &cache, &header);
+        v.headers[v.header_count++] = (struct hf_header){hf__slice_str(added[i].name), HF_LIT("x")};
+        hf_test_note("%s", added[i].name);
+        CHECK_INT(verify(&v, hf__buf_view(&header), HF_LIT(""), 1794738030, &error), added[i].code);
+        hf__buf_free(&header);
+    }
+}
+
+static void derive_a_key(void)
+{
+    struct hf_sigv4_scope scope = {HF_LIT("r"), HF_LIT("s"), 0};
+    unsigned char key[HF_SHA256_SIZE], other[HF_SHA256_SIZE];
+    char secret[5000];
+    memset(secret, 'x', sizeof secret);
+    hf__sigv4_derive_key(hf__slice(secret, sizeof secret), &scope, key);
+    secret[4999] = 'y';
+    hf__sigv4_derive_key(hf__slice(secret, sizeof secret), &scope, other);
+    CHECK(memcmp(key, other, sizeof key) != 0);
+}
+
+TEST(a_key_is_derived_from_the_whole_secret_and_without_memory)
+{
+    CHECK_INT(hf_test_torture(derive_a_key), 0);
 }
 
 TEST(incomplete_authorization_is_refused)
@@ -234,6 +285,8 @@ int main(int argc, char **argv)
         RUN(every_stage_agrees_with_botocore),
         RUN(the_cached_key_follows_date_region_and_secret),
         RUN(good_signatures_pass_and_forged_ones_do_not),
+        RUN(headers_that_matter_are_signed_and_come_once),
+        RUN(a_key_is_derived_from_the_whole_secret_and_without_memory),
         RUN(incomplete_authorization_is_refused),
     };
     return RUN_TESTS(tests);
