@@ -1,6 +1,6 @@
 # The front door. CMake and Ninja do the work; build/PRESET is where.
 #
-#   make            build what is installed
+#   make            build the library and the examples
 #   make run        build and run a short tour on the embedded engine
 #   make test       build and run all tests (installs what is missing)
 #   make bench      measure; prints a table
@@ -11,7 +11,9 @@
 #   make valgrind   the unit tests under valgrind
 #   make fuzz       each fuzz target for FUZZ_SECONDS (default 10)
 #   make analyze    gcc -fanalyzer
-#   make clean      remove build/
+#   make clean      remove build/, with the test servers installed there
+#
+# JOBS=N limits how much runs at once (default: all cores).
 
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 10
@@ -21,8 +23,10 @@ JOBS ?= $(shell nproc)
 
 # $(call build,PRESET[,TARGET]): configures once, then builds.
 define build
-	@test -f build/$(1)/build.ninja || cmake --preset $(1) >/dev/null
-	@ninja -C build/$(1) $(2) >build/$(1)/build.log || { cat build/$(1)/build.log; exit 1; }
+	@mkdir -p build/$(1)
+	@test -f build/$(1)/build.ninja || cmake --preset $(1) >build/$(1)/configure.log || \
+		{ cat build/$(1)/configure.log; exit 1; }
+	@ninja -j $(JOBS) -C build/$(1) $(2) >build/$(1)/build.log || { cat build/$(1)/build.log; exit 1; }
 endef
 
 all:
@@ -38,17 +42,18 @@ test:
 	@tools/setup test
 	$(call build,dev)
 	@cd build/dev && ctest --output-on-failure -j $(JOBS)
+	@grep -h '^\*\*\* ' build/dev/Testing/Temporary/LastTest.log || true # what could not be tested
 
 bench:
 	@tools/setup test
-	$(call build,release)
-	@tests/bench/run build/release
+	$(call build,bench)
+	@tests/bench/run build/bench
 
 install:
 	@tools/setup build
-	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX="$(PREFIX)" >/dev/null
 	$(call build,release,holdfast)
-	@DESTDIR=$(DESTDIR) cmake --install build/release --component holdfast
+	@DESTDIR="$(DESTDIR)" cmake --install build/release --component holdfast
 
 format:
 	@tools/setup lint

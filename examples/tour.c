@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "store/store.h"
 #include "wire/item_json.h"
@@ -34,6 +35,19 @@ static int run(const char *what, struct hf_op op)
     return code;
 }
 
+/* DynamoDB makes a table in its own time; the embedded engine at once. */
+static bool wait_for_table(void)
+{
+    for (int i = 0; i < 120; i++) {
+        struct hf_call call = {.arena = &arena};
+        call.op = (struct hf_op){.kind = HF_DESCRIBE_TABLE, .table = hf__store_table(store)};
+        if (hf__store_run(store, &call) == 0 && hf__slice_is(call.answer.table.status, "ACTIVE"))
+            return true;
+        sleep(1);
+    }
+    return false;
+}
+
 /* Takes the lock "nightly-report" if nobody holds it: one conditional write. */
 static struct hf_op take(struct hf_update *update, struct hf_attr *key, const char *owner)
 {
@@ -53,6 +67,11 @@ static struct hf_op take(struct hf_update *update, struct hf_attr *key, const ch
 int main(int argc, char **argv)
 {
     const char *url = argc > 1 ? argv[1] : "memory:";
+    if (argc > 2 || url[0] == '-') {
+        fprintf(stderr,
+                "usage: tour [STORE-URL]   such as file:/tmp/try.db; the default is memory:\n");
+        return 64;
+    }
     struct hf_error error;
     struct hf_attr keys[3];
     struct hf_update updates[3] = {{0}};
@@ -64,7 +83,7 @@ int main(int argc, char **argv)
     struct hf_op create = {.kind = HF_CREATE_TABLE,
                            .schema = {.hash_name = HF_LIT("key"), .hash_type = HF_S}};
     int code = run("create the table", create);
-    if (code == 0 || code == HF_ERR_TABLE_IN_USE) {
+    if ((code == 0 || code == HF_ERR_TABLE_IN_USE) && wait_for_table()) {
         struct hf_op let_go = {.kind = HF_UPDATE_ITEM, .key = {&keys[0], 1}, .update = &updates[2]};
         hf__update_remove(&arena, &updates[2], "owner");
         run("alice takes the lock nightly-report", take(&updates[0], &keys[0], "alice"));

@@ -46,9 +46,8 @@ extern "C" {
     X(HF_ERR_READ_ONLY, -17, "read-only", "the file or its directory cannot be written")           \
     X(HF_ERR_BUSY, -18, "busy", "another process kept the file locked for too long")               \
     X(HF_ERR_IO, -19, "io", "reading or writing failed")                                           \
-    X(HF_ERR_CLOSED, -20, "closed", "the handle was closed")                                       \
-    X(HF_ERR_SYNTAX, -21, "syntax", "a text could not be parsed")                                  \
-    X(HF_ERR_LIMIT, -22, "limit", "a size or count limit was exceeded")
+    X(HF_ERR_SYNTAX, -20, "syntax", "a text could not be parsed")                                  \
+    X(HF_ERR_LIMIT, -21, "limit", "a size or count limit was exceeded")
 
 enum hf_error_code {
     HF_OK = 0,
@@ -76,10 +75,9 @@ struct hf_error {
 enum hf_log_level { HF_LOG_DEBUG = 0, HF_LOG_INFO = 1, HF_LOG_WARN = 2, HF_LOG_ERROR = 3 };
 
 /*
- * Receives one line, without a newline. May be called from any thread of the
- * library, never concurrently with an internal lock held by the caller's own
- * thread; it must not call back into the library. The library itself prints
- * nothing.
+ * Receives one line, without a newline. It is called on threads of the library,
+ * possibly on several at once, and must not call back into it. The library
+ * itself prints nothing.
  */
 typedef void (*hf_log_fn)(void *user, enum hf_log_level level, const char *line);
 

@@ -8,7 +8,7 @@
 
 /*
  * Messages quote what others sent and are cut to fit; they stay valid UTF-8 all
- * the same, since they travel in JSON. Bytes that are none become question marks.
+ * the same, and one line. Bytes that are none become question marks.
  */
 static void mend_utf8(char *text)
 {
@@ -16,6 +16,7 @@ static void mend_utf8(char *text)
     while (text < end) {
         size_t len = hf__utf8_sequence(text, end);
         if (len == 0) *text = '?';
+        else if ((unsigned char)*text < ' ') *text = ' ';
         text += len ? len : 1;
     }
 }

@@ -615,10 +615,12 @@ static int start(struct dynamodb *e, const struct hf_url *url,
         .user = e,
     };
     struct hf_http_url endpoint;
+    int code = keeper.region ? hf__region_check(keeper.region, reterr) : 0;
+    if (code != 0) return code;
     const char *ca_file = hf__env_get(options->environment, "AWS_CA_BUNDLE");
     e->ca_file = hf__strdup(ca_file);
     if (ca_file && !e->ca_file) return hf__error_no_memory(reterr);
-    int code = keeper.endpoint ? hf__http_url_parse(keeper.endpoint, &endpoint, reterr) : 0;
+    code = keeper.endpoint ? hf__http_url_parse(keeper.endpoint, &endpoint, reterr) : 0;
     if (code == 0) code = hf__loop_new(&hf__clock_system, &e->loop, reterr);
     if (code == 0) code = hf__http_open(e->loop, CONNECTIONS, &e->http, reterr);
     if (code == 0) code = hf__loop_start(e->loop, reterr);

@@ -13,6 +13,14 @@ const char *hf__region_find(const char *wanted, hf_environment environment,
     return region ? region : hf__profile_get(profiles, profiles->name, "region");
 }
 
+int hf__region_check(const char *region, struct hf_error *reterr)
+{
+    size_t good = strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-");
+    if (good > 0 && good < 64 && region[good] == '\0') return 0;
+    return hf__error_set(reterr, HF_ERR_INVALID,
+                         "\"%s\" is not an AWS region, such as eu-central-1", region);
+}
+
 static const char *configured(const char *service, const char *wanted, hf_environment environment,
                               const struct hf_profiles *profiles)
 {

@@ -8,6 +8,9 @@
 const char *hf__region_find(const char *wanted, hf_environment environment,
                             const struct hf_profiles *profiles);
 
+/* A region becomes part of a host name: lower-case letters, digits and dashes. */
+int hf__region_check(const char *region, struct hf_error *reterr);
+
 /*
  * The URL for a service ("dynamodb", "sts", …): `wanted`, or what the
  * environment or profile sets, or AWS's own for the region. In the arena; NULL

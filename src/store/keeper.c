@@ -47,6 +47,7 @@ static int locate(struct hf_keeper *k, struct hf_provider_context *c, struct hf_
     if (!region && hf__endpoint_is_set("dynamodb", o->endpoint, o->environment, &c->profiles))
         region = "us-east-1"; /* only signed, not looked up: any name serves */
     int code = region ? 0 : hf__imds_region(c, &region, reterr);
+    if (code == 0) code = hf__region_check(region, reterr);
     if (code != 0) return code;
     const char *endpoint =
         hf__endpoint_find(c->arena, "dynamodb", region, o->endpoint, o->environment, &c->profiles);

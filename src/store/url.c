@@ -89,6 +89,7 @@ int hf__url_parse(struct hf_arena *arena, const char *text, const char *prefix,
 const char *hf__url_get(const struct hf_url *url, const char *name)
 {
     for (size_t i = 0; i < url->count; i++)
-        if (strcmp(url->parameters[i].name, name) == 0) return url->parameters[i].value;
+        if (strcmp(url->parameters[i].name, name) == 0 && url->parameters[i].value[0])
+            return url->parameters[i].value;
     return NULL;
 }

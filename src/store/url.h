@@ -23,7 +23,7 @@ struct hf_url {
 int hf__url_parse(struct hf_arena *arena, const char *url, const char *prefix,
                   const char *const *known, struct hf_url *ret, struct hf_error *reterr);
 
-/* The parameter's value, or NULL. */
+/* The parameter's value; NULL if it is not given, or empty. */
 const char *hf__url_get(const struct hf_url *url, const char *name);
 
 #endif

@@ -38,6 +38,15 @@ TEST(base64_refuses_everything_else)
     }
 }
 
+TEST(hex_is_lower_case)
+{
+    char text[9];
+    hf__hex_encode("\x00\x0f\xa5\xff", 4, text);
+    CHECK_STR(text, "000fa5ff");
+    hf__hex_encode("", 0, text);
+    CHECK_STR(text, "");
+}
+
 TEST(utf8_is_checked_strictly)
 {
     static const struct {
@@ -181,9 +190,12 @@ TEST(errors_have_names_and_messages_are_cut_whole)
     CHECK_STR(hf_error_name(-9999), "unknown");
     char longer[1200];
     for (size_t i = 0; i + 2 < sizeof longer; i += 2) memcpy(longer + i, "\xc3\xa9", 3);
-    CHECK_INT(hf__error_set(&error, HF_ERR_IO, "x%s", longer), HF_ERR_IO);
+    CHECK_INT(hf__error_set(&error, HF_ERR_IO, "xy%s", longer), HF_ERR_IO);
     CHECK(strlen(error.message) > 500);
+    CHECK(error.message[506] == '?'); /* half a character was left */
     CHECK(hf__utf8_valid(hf__slice_str(error.message)));
+    hf__error_set(&error, HF_ERR_IO, "a\nb\xff");
+    CHECK_STR(error.message, "a b?");
     hf__error_set(&error, HF_ERR_IO, "broken");
     hf__error_prefix(&error, "opening %s", "x");
     CHECK_STR(error.message, "opening x: broken");
@@ -195,6 +207,7 @@ int main(int argc, char **argv)
     static const struct hf_test tests[] = {
         RUN(base64_is_that_of_rfc_4648),
         RUN(base64_refuses_everything_else),
+        RUN(hex_is_lower_case),
         RUN(utf8_is_checked_strictly),
         RUN(integers_are_parsed_whole_or_not_at_all),
         RUN(instants_are_read_as_aws_and_http_write_them),

@@ -58,7 +58,7 @@ static void refused(struct hf_op op, int code)
     CHECK(answer.error.message[0] != '\0');
 }
 
-/* In the words of aws.md; DynamoDB Local has its own for some. */
+/* In the service's own words; DynamoDB Local has others for some. */
 static void refused_saying(struct hf_op op, int code, const char *message)
 {
     refused(op, code);

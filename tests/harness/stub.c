@@ -163,7 +163,7 @@ static void add_connection(struct hf_stub *stub, int fd)
     struct connection *c = &stub->connections[stub->connection_count++];
     *c = (struct connection){.stub = stub, .fd = fd, .number = stub->connection_count};
     if (stub->is_tls) {
-        gnutls_init(&c->tls, GNUTLS_SERVER);
+        gnutls_init(&c->tls, GNUTLS_SERVER | GNUTLS_NO_SIGNAL);
         gnutls_set_default_priority(c->tls);
         gnutls_credentials_set(c->tls, GNUTLS_CRD_CERTIFICATE, stub->credentials);
         gnutls_transport_set_int(c->tls, fd);

@@ -403,6 +403,35 @@ TEST(requests_are_signed_so_that_a_server_can_verify_them)
     CHECK_INT(verified, 2);
 }
 
+static void keep_line(void *user, enum hf_log_level level, const char *line)
+{
+    if (level == HF_LOG_WARN) snprintf(user, 256, "%s", line);
+}
+
+TEST(what_went_wrong_quietly_is_logged)
+{
+    struct script script = {.count = 2};
+    char line[256] = "";
+    struct hf_store_options options = {.environment = environment,
+                                       .log = {.fn = keep_line, .user = line}};
+    snprintf(script.answers[0].headers, 100, "Date: Thu, 01 Jan 2032 00:00:00 GMT\r\n");
+    snprintf(script.answers[1].headers, 100, "Date: Thu, 01 Jan 2037 00:00:00 GMT\r\n");
+    stub = hf_stub_start(play, &script, false);
+    store = open_at(hf_stub_url(stub), &options);
+    CHECK_INT(run(get()).code, 0);
+    CHECK_STR(line, "");
+    CHECK_INT(run(get()).code, 0);
+    hf__store_close(store);
+    CHECK_STR(line, "the store's clock jumped; learning its time anew");
+    line[0] = '\0';
+    options.log.least = HF_LOG_ERROR; /* less is said */
+    store = open_at(hf_stub_url(stub), &options);
+    script.answers[1].headers[19] = '1';
+    run(get());
+    end();
+    CHECK_STR(line, "");
+}
+
 TEST(a_wrong_clock_is_corrected_by_the_stores_date)
 {
     struct script script = {.count = 2};
@@ -597,6 +626,14 @@ TEST(proxies_of_the_environment_are_used)
     unsetenv("http_proxy");
     CHECK_STR(target, "http://dynamodb.invalid/");
     end();
+    struct script script = {.count = 1};
+    setenv("http_proxy", "http://127.0.0.1:1", 1); /* a proxy that is not there, */
+    setenv("no_proxy", "127.0.0.1", 1);            /* and not to be asked */
+    begin(&script);
+    CHECK_INT(run(get()).code, 0);
+    end();
+    unsetenv("http_proxy");
+    unsetenv("no_proxy");
 }
 
 TEST(a_server_with_a_certificate_of_its_own_is_not_trusted)
@@ -647,6 +684,8 @@ TEST(store_urls_are_checked)
         "nonsense:",
         "file:",
         "memory:x",
+        "dynamodb://locks?region=a/b",
+        "dynamodb://locks?region=EU",
         "dynamodb://lo%zzcks",
         "dynamodb://locks?endpoint=http://",
         "dynamodb://locks?endpoint=http://user@host",
@@ -708,6 +747,7 @@ int main(int argc, char **argv)
         RUN(a_server_that_is_not_there_is_named),
         RUN(the_first_unknown_outcome_is_not_forgotten),
         RUN(requests_are_signed_so_that_a_server_can_verify_them),
+        RUN(what_went_wrong_quietly_is_logged),
         RUN(a_wrong_clock_is_corrected_by_the_stores_date),
         RUN(a_wrong_clock_is_corrected_for_all_that_are_in_flight),
         RUN(credentials_that_the_server_calls_expired_are_replaced),

@@ -502,6 +502,12 @@ TEST(sso_uses_the_token_that_login_left)
     expect_failure("has expired; run: aws sso login");
     write_file(name, "nonsense");
     expect_failure("cannot be read; run: aws sso login");
+    /* The older form, whose token is named after the start URL. */
+    use_config("[default]\nsso_start_url = https://corp.invalid/start\nsso_region = eu-north-1\n"
+               "sso_account_id = 123456789012\nsso_role_name = Admin Role\n");
+    write_file(".aws/sso/cache/991e16bf7d00c657d7099cb3208e45e03b5cd0ca.json",
+               "{\"accessToken\":\"ssotoken\",\"expiresAt\":\"2099-01-01T00:00:00Z\"}");
+    expect("sso", "SSO", "st");
     use_config("[default]\nsso_start_url = https://corp.invalid/start\n");
     expect_failure("SSO needs sso_region");
     end();

@@ -30,10 +30,13 @@ static struct hf_op generate_op(struct hf_rng *rng, struct hf_arena *arena)
         where->count = 1 + hf_rng_below(rng, 2);
         where->tests[0] =
             (struct hf_key_test){.name = HF_LIT("pk"), .op = HF_EQ, .low = hf__s_str("p")};
-        where->tests[1] = (struct hf_key_test){.name = HF_LIT("sk"),
-                                               .op = HF_BETWEEN,
-                                               .low = hf__n(arena, 1),
-                                               .high = hf__n(arena, 2)};
+        static const enum hf_condition_op range_ops[] = {HF_EQ, HF_LT,      HF_LE,         HF_GT,
+                                                         HF_GE, HF_BETWEEN, HF_BEGINS_WITH};
+        where->tests[1] =
+            (struct hf_key_test){.name = HF_LIT("sk"),
+                                 .op = range_ops[hf_rng_below(rng, COUNT_OF(range_ops))],
+                                 .low = hf__n(arena, 1),
+                                 .high = hf__n(arena, 2)};
         op.where = where;
         op.backward = hf_rng_below(rng, 2);
     }
