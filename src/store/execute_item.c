@@ -1,0 +1,209 @@
+/* Reading and writing one item. */
+#include "base/buf.h"
+#include "store/execution.h"
+#include "wire/item_json.h"
+
+struct hf_slice hf__x_sortable(struct hf_execution *x, const struct hf_value *value)
+{
+    struct hf_buf buf;
+    hf__buf_init(&buf, HF_HIGHEST_KEY_SIZE);
+    hf__key_sortable(value, &buf);
+    struct hf_slice copy = hf__arena_copy(x->arena, hf__buf_view(&buf));
+    x->arena->failed |= buf.failed;
+    hf__buf_free(&buf);
+    return copy;
+}
+
+int hf__x_columns(struct hf_execution *x, struct hf_item item, struct hf_columns *ret)
+{
+    const struct hf_key_schema *schema = &x->table.schema;
+    ret->pk = hf__x_sortable(x, hf__item_get(item, schema->hash_name));
+    ret->sk = HF_LIT("");
+    if (hf__schema_has_range(schema))
+        ret->sk = hf__x_sortable(x, hf__item_get(item, schema->range_name));
+    return x->arena->failed ? hf__error_no_memory(x->error) : 0;
+}
+
+sqlite3_stmt *hf__x_prepare(struct hf_execution *x, enum hf_statement which,
+                            const struct hf_columns *key)
+{
+    sqlite3_stmt *statement = hf__database_prepare(x->db, which, x->error);
+    if (!statement) return NULL;
+    sqlite3_bind_int64(statement, 1, x->table.id);
+    hf__bind_blob(statement, 2, key->pk);
+    hf__bind_blob(statement, 3, key->sk);
+    return statement;
+}
+
+/* The item of the current row; what is stored was checked when it came in. */
+int hf__x_item(struct hf_execution *x, sqlite3_stmt *row, struct hf_item *ret)
+{
+    struct hf_slice json = hf__arena_copy(x->arena, hf__column(row, 0));
+    struct hf_error why;
+    if (x->arena->failed) return hf__error_no_memory(x->error);
+    int code = hf__item_from_json(x->arena, json, ret, &why);
+    if (code == 0 || code == HF_ERR_NO_MEMORY)
+        return hf__error_set(x->error, code, "%s", code ? why.message : "");
+    return hf__error_set(x->error, HF_ERR_DAMAGED, "%s: an item of table %.*s cannot be read: %s",
+                         x->db->name, HF_FMT(x->table.name), why.message);
+}
+
+static int load(struct hf_execution *x, const struct hf_columns *key, bool *ret_found,
+                struct hf_item *ret_item)
+{
+    *ret_found = false;
+    *ret_item = (struct hf_item){0};
+    sqlite3_stmt *row = hf__x_prepare(x, HF_SQL_ITEM_GET, key);
+    if (!row) return x->error->code;
+    int result = sqlite3_step(row), code = 0;
+    *ret_found = x->found = result == SQLITE_ROW;
+    if (*ret_found) code = hf__x_item(x, row, ret_item);
+    else if (result != SQLITE_DONE) code = hf__database_error(x->db, "read", x->error);
+    sqlite3_reset(row);
+    return code;
+}
+
+/* The TTL attribute's value, if it is a whole number: anything else never expires. */
+bool hf__x_expiry(const struct hf_execution *x, struct hf_item item, int64_t *ret)
+{
+    if (x->table.ttl_attribute.len == 0) return false;
+    const struct hf_value *ttl = hf__item_get(item, x->table.ttl_attribute);
+    return ttl && ttl->type == HF_N && hf__number_to_int64(ttl->number, ret);
+}
+
+static int save(struct hf_execution *x, const struct hf_columns *key, struct hf_item item)
+{
+    struct hf_buf json;
+    int64_t expires;
+    hf__buf_init(&json, HF_ITEM_JSON_MAX);
+    hf__item_to_json(item, &json);
+    enum hf_statement how = x->found ? HF_SQL_ITEM_REPLACE : HF_SQL_ITEM_INSERT;
+    sqlite3_stmt *put = json.failed ? NULL : hf__x_prepare(x, how, key);
+    int code = json.failed ? hf__error_no_memory(x->error) : x->error->code;
+    if (put) {
+        if (hf__x_expiry(x, item, &expires)) sqlite3_bind_int64(put, 4, expires);
+        hf__bind_text(put, 5, hf__buf_view(&json));
+        code = hf__database_step(x->db, put, x->error);
+    }
+    hf__buf_free(&json);
+    return code;
+}
+
+static int erase(struct hf_execution *x, const struct hf_columns *key)
+{
+    sqlite3_stmt *erase = hf__x_prepare(x, HF_SQL_ITEM_DELETE, key);
+    return erase ? hf__database_step(x->db, erase, x->error) : x->error->code;
+}
+
+static void show(struct hf_execution *x, struct hf_item item)
+{
+    x->answer->has_item = true;
+    x->answer->item = item;
+}
+
+static int check_condition(struct hf_execution *x, bool found, struct hf_item old)
+{
+    if (!x->op->condition || hf__condition_holds(x->op->condition, old)) return 0;
+    if (found && x->op->old_on_failure) show(x, old);
+    return hf__error_set(x->error, HF_ERR_CONDITION, "The conditional request failed");
+}
+
+int hf__x_get_item(struct hf_execution *x)
+{
+    struct hf_columns key;
+    struct hf_item item;
+    bool found;
+    int code = hf__key_check(&x->table.schema, x->op->key, x->error);
+    if (code == 0) code = hf__x_columns(x, x->op->key, &key);
+    if (code == 0) code = load(x, &key, &found, &item);
+    if (code != 0 || !found) return code;
+    if (x->op->projection) item = hf__projection_apply(x->arena, x->op->projection, item);
+    show(x, item);
+    return 0;
+}
+
+int hf__x_put_item(struct hf_execution *x)
+{
+    struct hf_columns key;
+    struct hf_item old;
+    bool found;
+    int code = hf__key_check_item(&x->table.schema, x->op->item, x->error);
+    if (code == 0) code = hf__x_columns(x, x->op->item, &key);
+    if (code == 0) code = load(x, &key, &found, &old);
+    if (code == 0) code = check_condition(x, found, old);
+    if (code == 0) code = save(x, &key, x->op->item);
+    if (code == 0 && found && x->op->returns == HF_RETURN_ALL_OLD) show(x, old);
+    return code;
+}
+
+int hf__x_delete_item(struct hf_execution *x)
+{
+    struct hf_columns key;
+    struct hf_item old;
+    bool found;
+    int code = hf__key_check(&x->table.schema, x->op->key, x->error);
+    if (code == 0) code = hf__x_columns(x, x->op->key, &key);
+    if (code == 0) code = load(x, &key, &found, &old);
+    if (code == 0) code = check_condition(x, found, old);
+    if (code == 0 && found) code = erase(x, &key);
+    if (code == 0 && found && x->op->returns == HF_RETURN_ALL_OLD) show(x, old);
+    return code;
+}
+
+static int check_update_spares_key(struct hf_execution *x)
+{
+    for (size_t i = 0; x->op->update && i < x->op->update->count; i++) {
+        struct hf_slice name = x->op->update->actions[i].path.parts[0].name;
+        if (hf__schema_is_key_name(&x->table.schema, name))
+            return hf__error_set(
+                x->error, HF_ERR_VALIDATION,
+                "One or more parameter values were invalid: Cannot update attribute "
+                "%.*s. This attribute is part of the key",
+                HF_FMT(name));
+    }
+    return 0;
+}
+
+static int apply(struct hf_execution *x, struct hf_item base, struct hf_item *ret)
+{
+    struct hf_error why;
+    *ret = base;
+    if (x->op->update && hf__update_apply(x->arena, x->op->update, base, ret, &why) != 0)
+        return hf__error_set(x->error, why.code, "%s", why.message);
+    int code = hf__item_check(*ret, x->error);
+    if (code == 0 && hf__item_size(*ret) > HF_ITEM_MAX_SIZE)
+        return hf__error_set(x->error, HF_ERR_VALIDATION,
+                             "Item size to update has exceeded the maximum allowed size");
+    return code;
+}
+
+static void show_update(struct hf_execution *x, bool found, struct hf_item old, struct hf_item new)
+{
+    enum hf_returns returns = x->op->returns;
+    bool of_old = returns == HF_RETURN_ALL_OLD || returns == HF_RETURN_UPDATED_OLD;
+    bool touched = returns == HF_RETURN_UPDATED_OLD || returns == HF_RETURN_UPDATED_NEW;
+    if (returns == HF_RETURN_NONE || (of_old && !found)) return;
+    struct hf_item shown = of_old ? old : new;
+    if (touched) {
+        static const struct hf_update nothing;
+        shown = hf__touched_attributes(x->arena, x->op->update ? x->op->update : &nothing, shown);
+        if (shown.count == 0) return;
+    }
+    show(x, shown);
+}
+
+int hf__x_update_item(struct hf_execution *x)
+{
+    struct hf_columns key;
+    struct hf_item old, new;
+    bool found;
+    int code = hf__key_check(&x->table.schema, x->op->key, x->error);
+    if (code == 0) code = check_update_spares_key(x);
+    if (code == 0) code = hf__x_columns(x, x->op->key, &key);
+    if (code == 0) code = load(x, &key, &found, &old);
+    if (code == 0) code = check_condition(x, found, old);
+    if (code == 0) code = apply(x, found ? old : x->op->key, &new);
+    if (code == 0) show_update(x, found, old, new);
+    if (code == 0 && x->arena->failed) code = hf__error_no_memory(x->error);
+    return code == 0 ? save(x, &key, new) : code; /* last: what follows a write cannot fail */
+}
