@@ -460,7 +460,6 @@ static void begin(struct dynamodb *e, struct hf_call *call)
     }
     t->engine = e;
     t->call = call;
-    call->transfer = t;
     hf__list_append(&e->transfers, &t->node);
     hf__buf_init(&t->body, HF_REQUEST_MAX_SIZE);
     int code = hf__request_write(&t->headers, &call->op, &t->body, &error);

@@ -63,7 +63,6 @@ uint64_t hf__store_submit(struct hf_store *store, struct hf_call *call)
 {
     uint64_t id = __atomic_add_fetch(&store->last_id, 1, __ATOMIC_RELAXED);
     call->id = id;
-    call->transfer = NULL;
     call->cancelled = false;
     hf__list_init(&call->node);
     memset(&call->answer, 0, sizeof call->answer);

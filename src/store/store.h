@@ -48,7 +48,6 @@ struct hf_call {
     uint64_t id;
     struct hf_list node;
     bool cancelled;
-    void *transfer;
 };
 
 struct hf_store_options {
