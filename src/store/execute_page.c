@@ -17,19 +17,17 @@ static struct hf_slice just_above(struct hf_execution *x, struct hf_slice bytes)
 }
 
 /* Above every sort key that fits. */
-static struct hf_slice highest(struct hf_execution *x)
+static struct hf_slice highest(void)
 {
-    char *bytes = hf__arena_alloc(x->arena, HF_HIGHEST_KEY_SIZE);
-    if (!bytes) return hf__slice(NULL, 0);
-    memset(bytes, 0xff, HF_HIGHEST_KEY_SIZE);
-    return hf__slice(bytes, HF_HIGHEST_KEY_SIZE);
+    static const char bytes[HF_HIGHEST_KEY_SIZE] = {[0 ... HF_HIGHEST_KEY_SIZE - 1] = (char)0xff};
+    return hf__slice(bytes, sizeof bytes);
 }
 
 /* The smallest byte string above all that begin with a prefix. */
 static struct hf_slice above_prefix(struct hf_execution *x, struct hf_slice prefix)
 {
     while (prefix.len > 0 && (unsigned char)prefix.ptr[prefix.len - 1] == 0xff) prefix.len--;
-    if (prefix.len == 0) return highest(x);
+    if (prefix.len == 0) return highest();
     char *copy = hf__arena_str(x->arena, prefix);
     if (copy) copy[prefix.len - 1] = (char)(copy[prefix.len - 1] + 1);
     return hf__slice(copy, prefix.len);
@@ -37,7 +35,7 @@ static struct hf_slice above_prefix(struct hf_execution *x, struct hf_slice pref
 
 static struct range range_of(struct hf_execution *x, const struct hf_key_test *test)
 {
-    struct range range = {hf__slice(NULL, 0), highest(x)};
+    struct range range = {HF_LIT(""), highest()};
     if (!test) return range;
     struct hf_slice low = hf__x_sortable(x, &test->low);
     switch (test->op) {
