@@ -123,13 +123,3 @@ struct hf_item hf__key_of(struct hf_arena *arena, const struct hf_key_schema *sc
             (struct hf_attr){schema->range_name, *hf__item_get(item, schema->range_name)};
     return (struct hf_item){attrs, count};
 }
-
-void hf__key_sortable(const struct hf_value *value, struct hf_buf *ret)
-{
-    if (value->type != HF_N) {
-        hf__buf_slice(ret, value->bytes);
-        return;
-    }
-    unsigned char sortable[HF_NUMBER_SORTABLE_SIZE];
-    hf__buf_add(ret, sortable, hf__number_sortable(value->number, sortable));
-}

@@ -2,7 +2,6 @@
 #ifndef HF_ITEM_KEY_H
 #define HF_ITEM_KEY_H
 
-#include "base/buf.h"
 #include "base/error.h"
 #include "item/value.h"
 
@@ -33,8 +32,5 @@ int hf__key_check_item(const struct hf_key_schema *schema, struct hf_item item,
 /* The key of an item that was checked. */
 struct hf_item hf__key_of(struct hf_arena *arena, const struct hf_key_schema *schema,
                           struct hf_item item);
-
-/* Bytes whose memcmp order is the order of key values of one type. */
-void hf__key_sortable(const struct hf_value *value, struct hf_buf *ret);
 
 #endif

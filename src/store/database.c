@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/random.h"
+#include "wire/item_json.h"
 
 enum {
     APPLICATION_ID = 0x68666474, /* "hfdt" */
@@ -365,6 +366,7 @@ int hf__database_open(struct hf_database *db, const char *path, const struct hf_
                       int busy_timeout_ms, struct hf_error *reterr)
 {
     *db = (struct hf_database){.clock = clock, .busy_timeout_ms = busy_timeout_ms};
+    hf__buf_init(&db->scratch, HF_ITEM_JSON_MAX);
     db->name = hf__strdup(path ? path : "memory:");
     int code = db->name ? 0 : hf__error_no_memory(reterr);
     if (code == 0 && path) code = touch(path, reterr);
@@ -377,6 +379,7 @@ int hf__database_reopen(struct hf_database *db, const struct hf_database *first,
                         struct hf_error *reterr)
 {
     *db = (struct hf_database){.clock = first->clock, .busy_timeout_ms = first->busy_timeout_ms};
+    hf__buf_init(&db->scratch, HF_ITEM_JSON_MAX);
     db->name = hf__strdup(first->name);
     int code =
         db->name ? open_connection(db, db->name, false, reterr) : hf__error_no_memory(reterr);
@@ -389,6 +392,7 @@ void hf__database_close(struct hf_database *db)
     for (int i = 0; i < HF_SQL_COUNT; i++) sqlite3_finalize(db->statements[i]);
     sqlite3_close(db->handle);
     hf__arena_free(&db->table_memory);
+    hf__buf_free(&db->scratch);
     hf__free(db->name);
     *db = (struct hf_database){0};
 }

@@ -12,6 +12,7 @@
 #include <sqlite3.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/slice.h"
@@ -64,6 +65,7 @@ struct hf_database {
     int64_t busy_since_us;
     struct hf_table table; /* the last one used, for the rest of a transaction */
     struct hf_arena table_memory;
+    struct hf_buf scratch; /* for an item's JSON */
 };
 
 /*

@@ -3,15 +3,15 @@
 #include "store/execution.h"
 #include "wire/item_json.h"
 
+enum { LARGE_SCRATCH = 64 * 1024 }; /* not worth keeping */
+
+/* Texts and bytes sort as they are; numbers have a form of their own. */
 struct hf_slice hf__x_sortable(struct hf_execution *x, const struct hf_value *value)
 {
-    struct hf_buf buf;
-    hf__buf_init(&buf, HF_HIGHEST_KEY_SIZE);
-    hf__key_sortable(value, &buf);
-    struct hf_slice copy = hf__arena_copy(x->arena, hf__buf_view(&buf));
-    x->arena->failed |= buf.failed;
-    hf__buf_free(&buf);
-    return copy;
+    unsigned char bytes[HF_NUMBER_SORTABLE_SIZE];
+    if (value->type != HF_N) return value->bytes;
+    size_t len = hf__number_sortable(value->number, bytes);
+    return hf__arena_copy(x->arena, hf__slice((const char *)bytes, len));
 }
 
 int hf__x_columns(struct hf_execution *x, struct hf_item item, struct hf_columns *ret)
@@ -73,19 +73,18 @@ bool hf__x_expiry(const struct hf_execution *x, struct hf_item item, int64_t *re
 
 static int save(struct hf_execution *x, const struct hf_columns *key, struct hf_item item)
 {
-    struct hf_buf json;
-    int64_t expires;
-    hf__buf_init(&json, HF_ITEM_JSON_MAX);
-    hf__item_to_json(item, &json);
+    struct hf_buf *json = &x->db->scratch;
     enum hf_statement how = x->found ? HF_SQL_ITEM_REPLACE : HF_SQL_ITEM_INSERT;
-    sqlite3_stmt *put = json.failed ? NULL : hf__x_prepare(x, how, key);
-    int code = json.failed ? hf__error_no_memory(x->error) : x->error->code;
-    if (put) {
-        if (hf__x_expiry(x, item, &expires)) sqlite3_bind_int64(put, 4, expires);
-        hf__bind_text(put, 5, hf__buf_view(&json));
-        code = hf__database_step(x->db, put, x->error);
-    }
-    hf__buf_free(&json);
+    int64_t expires;
+    hf__buf_clear(json);
+    hf__item_to_json(item, json);
+    if (json->failed) return hf__error_no_memory(x->error);
+    sqlite3_stmt *put = hf__x_prepare(x, how, key);
+    if (!put) return x->error->code;
+    if (hf__x_expiry(x, item, &expires)) sqlite3_bind_int64(put, 4, expires);
+    hf__bind_text(put, 5, hf__buf_view(json));
+    int code = hf__database_step(x->db, put, x->error);
+    if (json->cap > LARGE_SCRATCH) hf__buf_free(json);
     return code;
 }
 

@@ -1,4 +1,5 @@
 /* The contract of store.h: queries and scans. */
+#include "base/buf.h"
 #include "contract/fixture.h"
 
 static void fill_pairs(void)

@@ -1,4 +1,5 @@
 /* What an update makes of an item. Each row was tried on DynamoDB Local. */
+#include "base/buf.h"
 #include "harness/cases.h"
 #include "harness/model.h"
 
