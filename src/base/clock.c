@@ -10,6 +10,16 @@ static int64_t now_us(clockid_t id)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
+struct timespec hf__deadline_in(int64_t ms)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    int64_t ns = at.tv_nsec + ms % 1000 * 1000000;
+    at.tv_sec += ms / 1000 + ns / 1000000000;
+    at.tv_nsec = ns % 1000000000;
+    return at;
+}
+
 static int64_t boot_us(void *user)
 {
     (void)user;

@@ -9,6 +9,7 @@
 #define HF_BASE_CLOCK_H
 
 #include <stdint.h>
+#include <time.h>
 
 struct hf_clock {
     int64_t (*boot_us)(void *user);
@@ -18,6 +19,9 @@ struct hf_clock {
 
 /* The machine's own. */
 extern const struct hf_clock hf__clock_system;
+
+/* A moment of CLOCK_MONOTONIC so far from now: for threads that wait on a condition. */
+struct timespec hf__deadline_in(int64_t ms);
 
 static inline int64_t hf__clock_boot_us(const struct hf_clock *clock)
 {

@@ -185,20 +185,13 @@ bool hf__json_key(struct hf_json_reader *r, struct hf_slice *ret)
     return true;
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* Four hex digits at r->at, or -1. */
 static int32_t take_unit(struct hf_json_reader *r)
 {
     if (r->end - r->at < 4) return -1;
     int32_t unit = 0;
     for (int i = 0; i < 4; i++) {
-        int value = hex_value(r->at[i]);
+        int value = hf__hex_value(r->at[i]);
         if (value < 0) return -1;
         unit = unit << 4 | value;
     }

@@ -4,6 +4,28 @@ static const char hex_digits[] = "0123456789abcdef";
 static const char base64_digits[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
+int hf__hex_value(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static bool is_unreserved(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_' || c == '~';
+}
+
+void hf__percent_encode(struct hf_slice text, bool keep_slash, struct hf_buf *ret)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (is_unreserved(c) || (keep_slash && c == '/')) hf__buf_char(ret, c);
+        else hf__buf_printf(ret, "%%%02X", (unsigned char)c);
+    }
+}
+
 void hf__hex_encode(const void *data, size_t len, char *ret)
 {
     const unsigned char *bytes = data;

@@ -6,10 +6,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/slice.h"
+
+/* The value of a hex digit in either case, or -1. */
+int hf__hex_value(char c);
 
 /* Lower case. Writes 2 × len characters and a terminator. */
 void hf__hex_encode(const void *data, size_t len, char *ret);
+
+/* Everything but letters, digits and -._~ (and the slash, if it is kept) becomes %XX. */
+void hf__percent_encode(struct hf_slice text, bool keep_slash, struct hf_buf *ret);
 
 /* Room for base64 with padding and a terminator. */
 #define HF_BASE64_SIZE(len) (((len) + 2) / 3 * 4 + 1)

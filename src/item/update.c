@@ -24,13 +24,6 @@ const struct hf_term *hf__term_value(struct hf_arena *arena, struct hf_value val
     return term;
 }
 
-const struct hf_term *hf__term_path(struct hf_arena *arena, struct hf_path path)
-{
-    struct hf_term *term = hf__arena_zalloc(arena, 1, sizeof *term);
-    if (term) *term = (struct hf_term){.kind = HF_TERM_PATH, .path = path};
-    return term;
-}
-
 static struct hf_path top(struct hf_arena *arena, const char *name)
 {
     return hf__path(arena, hf__slice_str(name));

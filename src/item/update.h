@@ -54,7 +54,6 @@ void hf__update_delete_from(struct hf_arena *arena, struct hf_update *update, co
                             struct hf_value value);
 
 const struct hf_term *hf__term_value(struct hf_arena *arena, struct hf_value value);
-const struct hf_term *hf__term_path(struct hf_arena *arena, struct hf_path path);
 
 /* The updated item, sharing what did not change. DynamoDB's error texts. */
 int hf__update_apply(struct hf_arena *arena, const struct hf_update *update, struct hf_item item,

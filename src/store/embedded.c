@@ -199,19 +199,6 @@ static bool sweep(struct embedded *e)
     return code == 0 && deleted == SWEEP_BATCH;
 }
 
-static struct timespec real_time_in(int ms)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_sec += ms / 1000;
-    at.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_sec++;
-        at.tv_nsec -= 1000000000;
-    }
-    return at;
-}
-
 /* Takes up to a batch of calls; waits for the first until a moment. False: nothing came. */
 static bool take_batch(struct embedded *e, struct queue *queue, const struct timespec *until,
                        size_t most, struct hf_list *ret)
@@ -265,13 +252,13 @@ static void drain(struct embedded *e)
 static void *run_writer(void *arg)
 {
     struct embedded *e = arg;
-    struct timespec next_sweep = real_time_in(e->sweep_period_ms);
+    struct timespec next_sweep = hf__deadline_in(e->sweep_period_ms);
     while (!is_closing(e)) {
         struct hf_list batch;
         if (take_batch(e, &e->writes, &next_sweep, LARGEST_BATCH, &batch)) write_batch(e, &batch);
         if (!is_past(&next_sweep) || is_closing(e)) continue;
         bool more = sweep(e);
-        next_sweep = real_time_in(more ? 0 : e->sweep_period_ms);
+        next_sweep = hf__deadline_in(more ? 0 : e->sweep_period_ms);
     }
     drain(e);
     return NULL;

@@ -35,14 +35,3 @@ int hf__fetch(struct hf_provider_context *context, struct hf_http_request *reque
     hf__http_request_free(request);
     return code;
 }
-
-void hf__form_encode(struct hf_slice text, struct hf_buf *ret)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                     c == '-' || c == '.' || c == '_' || c == '~';
-        if (plain) hf__buf_char(ret, (char)c);
-        else hf__buf_printf(ret, "%%%02X", c);
-    }
-}

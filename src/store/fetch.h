@@ -15,7 +15,4 @@ struct hf_http_request hf__fetch_request(const char *method, const char *url);
 int hf__fetch(struct hf_provider_context *context, struct hf_http_request *request, const char *who,
               struct hf_slice *ret, struct hf_error *reterr);
 
-/* Percent-encodes everything but letters, digits, and -._~ */
-void hf__form_encode(struct hf_slice text, struct hf_buf *ret);
-
 #endif

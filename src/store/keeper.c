@@ -123,16 +123,8 @@ static void adopt(struct hf_keeper *k, int code, struct hf_credentials *fresh,
 
 static void sleep_until_needed(struct hf_keeper *k)
 {
-    struct timespec until;
     pthread_mutex_lock(&k->mutex);
-    int64_t ms = pause_ms(k);
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += ms % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
+    struct timespec until = hf__deadline_in(pause_ms(k));
     while (!k->stopping && !k->refreshing)
         if (pthread_cond_timedwait(&k->wake, &k->mutex, &until) != 0) break;
     k->refreshing = true;

@@ -275,9 +275,9 @@ static int from_sso(struct hf_provider_context *c, const char *profile, struct h
             : hf__arena_printf(c->arena, "https://portal.sso.%s.amazonaws.com", region).ptr;
     hf__buf_init(&url, 4096);
     hf__buf_printf(&url, "%s/federation/credentials?role_name=", base ? base : "");
-    hf__form_encode(hf__slice_str(role), &url);
+    hf__percent_encode(hf__slice_str(role), false, &url);
     hf__buf_str(&url, "&account_id=");
-    hf__form_encode(hf__slice_str(account), &url);
+    hf__percent_encode(hf__slice_str(account), false, &url);
     struct hf_http_request request = hf__fetch_request("GET", hf__buf_cstr(&url));
     request.headers[request.header_count++] =
         hf__arena_printf(c->arena, "x-amz-sso_bearer_token: %.*s", HF_FMT(token)).ptr;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "store/endpoint.h"
 #include "store/fetch.h"
 #include "wire/sigv4.h"
@@ -11,7 +12,7 @@ static const char form_type[] = "application/x-www-form-urlencoded; charset=utf-
 static void add_parameter(struct hf_buf *body, const char *name, struct hf_slice value)
 {
     hf__buf_printf(body, "%s%s=", body->len ? "&" : "", name);
-    hf__form_encode(value, body);
+    hf__percent_encode(value, false, body);
 }
 
 static void add_role(struct hf_provider_context *context, const struct hf_role *role,

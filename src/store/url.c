@@ -2,12 +2,7 @@
 
 #include <string.h>
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
+#include "base/text.h"
 
 /* Undoes percent-encoding; NULL on a bad sequence, on NUL, or without memory. */
 static char *decode(struct hf_arena *arena, struct hf_slice text)
@@ -20,8 +15,8 @@ static char *decode(struct hf_arena *arena, struct hf_slice text)
             continue;
         }
         bool whole = text.len - i > 2;
-        int high = whole ? hex_value(text.ptr[i + 1]) : -1;
-        int low = whole ? hex_value(text.ptr[i + 2]) : -1;
+        int high = whole ? hf__hex_value(text.ptr[i + 1]) : -1;
+        int low = whole ? hf__hex_value(text.ptr[i + 2]) : -1;
         if (high < 0 || low < 0 || (high == 0 && low == 0)) return NULL;
         *at++ = (char)(high << 4 | low);
         i += 2;

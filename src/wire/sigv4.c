@@ -57,27 +57,10 @@ void hf__amz_date(int64_t unix_s, char ret[HF_AMZ_DATE_SIZE])
 
 /* ---- canonical request ---- */
 
-static bool is_unreserved(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '.' || c == '_' || c == '~';
-}
-
 /* The path as sent is encoded once more, as all services but S3 want it. */
 static void add_path(struct hf_slice path, struct hf_buf *ret)
 {
-    static const char hex[] = "0123456789ABCDEF";
-    if (path.len == 0) hf__buf_char(ret, '/');
-    for (size_t i = 0; i < path.len; i++) {
-        unsigned char c = (unsigned char)path.ptr[i];
-        if (c == '/' || is_unreserved((char)c)) {
-            hf__buf_char(ret, (char)c);
-            continue;
-        }
-        hf__buf_char(ret, '%');
-        hf__buf_char(ret, hex[c >> 4]);
-        hf__buf_char(ret, hex[c & 15]);
-    }
+    hf__percent_encode(path.len ? path : HF_LIT("/"), true, ret);
 }
 
 static struct hf_slice name_of(struct hf_slice part)
