@@ -47,7 +47,16 @@ extern "C" {
     X(HF_ERR_BUSY, -18, "busy", "another process kept the file locked for too long")               \
     X(HF_ERR_IO, -19, "io", "reading or writing failed")                                           \
     X(HF_ERR_SYNTAX, -20, "syntax", "a text could not be parsed")                                  \
-    X(HF_ERR_LIMIT, -21, "limit", "a size or count limit was exceeded")
+    X(HF_ERR_LIMIT, -21, "limit", "a size or count limit was exceeded")                            \
+    X(HF_ERR_HELD, -22, "held", "somebody else holds the lock")                                    \
+    X(HF_ERR_TIMED_OUT, -23, "timed-out", "the lock was not free in time")                         \
+    X(HF_ERR_LOST, -24, "lost", "the lock is no longer held")                                      \
+    X(HF_ERR_CLOSED, -25, "closed", "the client is closed or being closed")                        \
+    X(HF_ERR_FORKED, -26, "forked", "the client belongs to the parent process")                    \
+    X(HF_ERR_IN_CALLBACK, -27, "in-callback", "a call that waits was made inside a callback")      \
+    X(HF_ERR_UNSUPPORTED, -28, "unsupported", "the table format cannot do this")                   \
+    X(HF_ERR_ABSENT, -29, "absent", "there is no such lock")                                       \
+    X(HF_ERR_OTHER_LIMIT, -30, "other-limit", "the lock is shared under another limit")
 
 enum hf_error_code {
     HF_OK = 0,
@@ -71,6 +80,34 @@ struct hf_error {
     int code;
     char message[508];
 };
+
+/*
+ * Why a lock ended, once: X(constant, number, name, meaning). Every lock ends
+ * with exactly one of them.
+ */
+#define HF_REASONS(X)                                                                              \
+    X(HF_REASON_NONE, 0, "none", "the lock has not ended")                                         \
+    X(HF_REASON_RELEASED, 1, "released", "released as asked")                                      \
+    X(HF_REASON_UNCONFIRMED, 2, "unconfirmed", "released, but the store did not confirm it")       \
+    X(HF_REASON_CLOSED, 3, "closed", "released because the client was closed")                     \
+    X(HF_REASON_ABANDONED, 4, "abandoned", "the last reference went while it was held")            \
+    X(HF_REASON_EXPIRED, 5, "expired", "the lease ended before it was renewed")                    \
+    X(HF_REASON_UNREACHABLE, 6, "unreachable", "the lease ended while the store did not answer")   \
+    X(HF_REASON_TAKEN, 7, "taken", "somebody else holds it now")                                   \
+    X(HF_REASON_DELETED, 8, "deleted", "its record was deleted or changed by hand")                \
+    X(HF_REASON_FORCED, 9, "forced", "an operator released it by force")                           \
+    X(HF_REASON_SESSION_ENDED, 10, "session-ended", "its session was ended or deleted by others")
+
+enum hf_reason {
+#define HF_REASON_ENUM(code, number, name, meaning) code = number,
+    HF_REASONS(HF_REASON_ENUM)
+#undef HF_REASON_ENUM
+        HF_REASON_COUNT
+};
+
+/* The short name of a reason ("taken"), and a sentence on it. */
+const char *hf_reason_name(enum hf_reason reason);
+const char *hf_reason_meaning(enum hf_reason reason);
 
 enum hf_log_level { HF_LOG_DEBUG = 0, HF_LOG_INFO = 1, HF_LOG_WARN = 2, HF_LOG_ERROR = 3 };
 

@@ -80,3 +80,22 @@ const char *hf_error_meaning(int code)
     size_t i = find(code);
     return i == (size_t)-1 ? "no such error code" : errors[i].meaning;
 }
+
+static const struct {
+    const char *name;
+    const char *meaning;
+} reasons[] = {
+#define ROW(code, number, name, meaning) [number] = {name, meaning},
+    HF_REASONS(ROW)
+#undef ROW
+};
+
+const char *hf_reason_name(enum hf_reason reason)
+{
+    return (unsigned)reason < HF_REASON_COUNT ? reasons[reason].name : "unknown";
+}
+
+const char *hf_reason_meaning(enum hf_reason reason)
+{
+    return (unsigned)reason < HF_REASON_COUNT ? reasons[reason].meaning : "an unknown reason";
+}

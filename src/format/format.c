@@ -1,0 +1,98 @@
+#include "format/format.h"
+
+#include "base/text.h"
+
+static const struct hf_format *const formats[] = {
+    &hf__format_holdfast,
+};
+
+const struct hf_format *hf__format_find(struct hf_slice name)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        if (hf__slice_is(name, formats[i]->name)) return formats[i];
+    }
+    return NULL;
+}
+
+struct hf_slice hf__id_text(struct hf_arena *arena, const struct hf_id *id)
+{
+    char *text = hf__arena_alloc(arena, HF_GRANT_TEXT + 1);
+    if (!text) return HF_LIT("");
+    hf__hex_encode(id->bytes, sizeof id->bytes, text);
+    return hf__slice(text, HF_GRANT_TEXT);
+}
+
+bool hf__id_is(const struct hf_id *id, struct hf_slice text)
+{
+    char own[HF_GRANT_TEXT + 1];
+    if (text.len != HF_GRANT_TEXT) return false;
+    hf__hex_encode(id->bytes, sizeof id->bytes, own);
+    return memcmp(own, text.ptr, HF_GRANT_TEXT) == 0;
+}
+
+bool hf__id_parse(struct hf_slice text, struct hf_id *ret)
+{
+    if (text.len != HF_GRANT_TEXT) return false;
+    struct hf_id id;
+    for (size_t i = 0; i < sizeof id.bytes; i++) {
+        int high = hf__hex_value(text.ptr[2 * i]);
+        int low = hf__hex_value(text.ptr[2 * i + 1]);
+        if (high < 0 || low < 0) return false;
+        id.bytes[i] = (unsigned char)(high << 4 | low);
+    }
+    *ret = id;
+    return true;
+}
+
+struct hf_slice hf__errand_print(struct hf_arena *arena, char kind, struct hf_slice grant,
+                                 struct hf_slice name)
+{
+    return hf__arena_printf(arena, "%c/%.*s/%.*s", kind, HF_FMT(grant), HF_FMT(name));
+}
+
+bool hf__errand_parse(struct hf_slice text, struct hf_errand_text *ret)
+{
+    enum { BEFORE = 2 + HF_GRANT_TEXT + 1 };
+    if (text.len <= BEFORE || text.ptr[1] != '/' || text.ptr[BEFORE - 1] != '/') return false;
+    if (!memchr("xsi", text.ptr[0], 3)) return false;
+    *ret = (struct hf_errand_text){text.ptr[0], hf__slice(text.ptr + 2, HF_GRANT_TEXT),
+                                   hf__slice_skip(text, BEFORE)};
+    return ret->name.len <= HF_LOCK_NAME_MAX;
+}
+
+/* Names may hold any character, so the separators are looked for from the end. */
+enum { SEPARATOR = 0x1f };
+
+struct hf_slice hf__revocation_print(struct hf_arena *arena, char kind, struct hf_slice grant,
+                                     struct hf_slice name, struct hf_slice by,
+                                     struct hf_slice reason)
+{
+    char *tail = hf__arena_alloc(arena, by.len + reason.len + 2);
+    if (!tail) return HF_LIT("");
+    size_t len = 0;
+    struct hf_slice parts[2] = {by, reason};
+    for (size_t i = 0; i < 2; i++) {
+        tail[len++] = SEPARATOR;
+        for (size_t k = 0; k < parts[i].len; k++)
+            tail[len++] = parts[i].ptr[k] == SEPARATOR ? ' ' : parts[i].ptr[k];
+    }
+    struct hf_slice errand = hf__errand_print(arena, kind, grant, name);
+    return hf__arena_printf(arena, "%.*s%.*s", HF_FMT(errand), (int)len, tail);
+}
+
+static bool cut_last(struct hf_slice *text, struct hf_slice *ret_tail)
+{
+    for (size_t at = text->len; at > 0; at--) {
+        if (text->ptr[at - 1] != SEPARATOR) continue;
+        *ret_tail = hf__slice_skip(*text, at);
+        text->len = at - 1;
+        return true;
+    }
+    return false;
+}
+
+bool hf__revocation_parse(struct hf_slice text, struct hf_errand_text *ret, struct hf_slice *ret_by,
+                          struct hf_slice *ret_reason)
+{
+    return cut_last(&text, ret_reason) && cut_last(&text, ret_by) && hf__errand_parse(text, ret);
+}

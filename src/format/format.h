@@ -1,0 +1,254 @@
+/*
+ * Table formats: how a lock is written down in a table.
+ *
+ * The protocol (layer lock) knows claims, which are what we say of ourselves,
+ * and records, which are what an item says of somebody. A format turns claims
+ * into operations and items into records. It decides nothing.
+ *
+ * Rules
+ * F1  A builder fills `op` completely. Everything it points to is in the arena,
+ *     in the claim, or in the record; all of them outlive the operation. If
+ *     memory ran out the arena is failed, and no store takes the operation.
+ * F2  Every write is conditional, and returns the item it saw when it is
+ *     refused. Writes that grant or renew also return the new item.
+ * F3  Parsing cannot fail. An item that makes no sense is a damaged record:
+ *     held by somebody who cannot be judged, so nobody frees it.
+ * F4  What a record points to lives as long as the item and the arena.
+ */
+#ifndef HF_FORMAT_FORMAT_H
+#define HF_FORMAT_FORMAT_H
+
+#include "item/op.h"
+
+enum {
+    HF_LOCK_NAME_MAX = 1024,
+    HF_OWNER_MAX = 512,
+    HF_REASON_MAX = 512,
+    HF_GRANT_TEXT = 32,         /* the length of an id in hex */
+    HF_READERS_LIMIT = 1000000, /* shared without a limit */
+};
+#define HF_LEASE_MAX_MS ((int64_t)1000 * 86400 * 366)
+
+/* 128 random bits that are never used again: a grant, a session, a writer's intent. */
+struct hf_id {
+    unsigned char bytes[16];
+};
+
+/* Where the records are and what they are called. */
+struct hf_layout {
+    struct hf_slice table;
+    struct hf_slice key_name;
+    int64_t keep_s; /* how long released records stay */
+};
+
+/* What a client says of itself when it takes, renews or releases a lock. */
+struct hf_claim {
+    struct hf_slice name;
+    struct hf_slice owner;
+    struct hf_id grant;
+    const struct hf_id *session; /* NULL: the lock keeps its own lease */
+    int64_t limit;               /* 0: exclusive; otherwise so many may share it */
+    int64_t version;             /* own lease: 1 when taken, one more with each renewal */
+    int64_t lease_ms;
+    int64_t expires_unix_ms; /* 0: the store's time is not known */
+    int64_t since_unix_ms;
+    int64_t token_start;
+    int64_t ttl_unix_s; /* release: when the record may be deleted; 0: never */
+    bool last;          /* release of a shared lock: as the last one inside */
+
+    bool has_data;
+    bool keep_data; /* the data is written only where none is stored */
+    struct hf_slice data;
+    struct hf_item extra; /* additional attributes */
+    bool only_if_exists;
+    const struct hf_id *intent; /* ours, which stands in the record: cleared when granted */
+};
+
+/* How a holder shows that it is alive: by its own lease, or by its session. */
+struct hf_liveness {
+    struct hf_slice id;      /* of the grant or the session */
+    struct hf_slice version; /* changes with each sign of life; never empty */
+    int64_t lease_ms;
+    int64_t expires_unix_ms; /* 0: not known */
+};
+
+/* One of those who are in the way: a holder, or a writer who waits. */
+struct hf_holder {
+    struct hf_slice grant;
+    struct hf_slice session; /* empty: own lease */
+    struct hf_slice member;  /* shared and intent: how it stands in the item */
+};
+
+struct hf_record {
+    bool exists;
+    bool damaged; /* F3; never together with a holder */
+    struct hf_item item;
+    struct hf_slice owner; /* for people */
+    int64_t token;         /* 0: none */
+    bool exclusive;
+    struct hf_holder holder;     /* exclusive */
+    struct hf_liveness liveness; /* exclusive with an own lease */
+    const struct hf_holder *members;
+    size_t member_count;
+    int64_t limit; /* of the members */
+    bool has_intent;
+    struct hf_holder intent;
+    int64_t since_unix_ms; /* 0: not known */
+    bool has_data;
+    struct hf_slice data;
+    int64_t ttl_unix_s; /* 0: none */
+    struct hf_slice forced_by;
+    struct hf_slice forced_reason;
+};
+
+static inline bool hf__record_is_held(const struct hf_record *record)
+{
+    return record->damaged || record->exclusive || record->member_count > 0;
+}
+
+struct hf_session_record {
+    bool exists;
+    bool damaged;
+    struct hf_item item;
+    struct hf_slice owner;
+    int64_t version_number;
+    struct hf_liveness liveness;
+    struct hf_values asked;   /* hf__errand_parse reads them */
+    struct hf_values revoked; /* hf__revocation_parse */
+};
+
+/* What we say of our session. */
+struct hf_session_claim {
+    struct hf_id id;
+    struct hf_slice owner;
+    int64_t version;
+    int64_t lease_ms;
+    int64_t expires_unix_ms; /* 0: the store's time is not known */
+    int64_t ttl_unix_s;      /* 0: none */
+};
+
+enum hf_format_ability {
+    HF_CAN_TOKEN = 1 << 0,
+    HF_CAN_SESSION = 1 << 1,
+    HF_CAN_SHARE = 1 << 2,
+    HF_CAN_DATA = 1 << 3,
+    HF_CAN_EXPIRE = 1 << 4,  /* records say when they expire, by a clock */
+    HF_CAN_OBSERVE = 1 << 5, /* a record that does not change for its lease is dead */
+};
+
+/*
+ * The operations on a format's sessions, for those that have them. Asking names a
+ * grant as hf__errand_print prints it, revoking as hf__revocation_print does.
+ */
+struct hf_session_format {
+    void (*read)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice session,
+                 struct hf_op *ret);
+    void (*parse)(const struct hf_layout *layout, struct hf_arena *arena, bool has_item,
+                  struct hf_item item, struct hf_session_record *ret);
+    void (*create)(const struct hf_layout *layout, struct hf_arena *arena,
+                   const struct hf_session_claim *claim, struct hf_op *ret);
+    /* From version − 1 to version. */
+    void (*renew)(const struct hf_layout *layout, struct hf_arena *arena,
+                  const struct hf_session_claim *claim, struct hf_op *ret);
+    /* Ends a session as it was seen; ours, whatever its version, with NULL. */
+    void (*end)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice session,
+                const struct hf_session_record *seen, struct hf_op *ret);
+    void (*ask)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice session,
+                struct hf_slice errand, struct hf_op *ret);
+    void (*revoke)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice session,
+                   struct hf_slice errand, struct hf_op *ret);
+    void (*clear)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice session,
+                  struct hf_values asked, struct hf_values revoked, struct hf_op *ret);
+};
+
+/* The operations on shared locks, for formats that have them. */
+struct hf_share_format {
+    /* Whether the claim is in; answers with its token. */
+    void (*resolve)(const struct hf_layout *layout, struct hf_arena *arena,
+                    const struct hf_claim *claim, struct hf_op *ret);
+    /* Removes somebody whose session has ended. */
+    void (*reap)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
+                 struct hf_slice member, struct hf_op *ret);
+    void (*declare)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
+                    struct hf_slice member, struct hf_op *ret);
+    void (*withdraw)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
+                     struct hf_slice member, struct hf_op *ret);
+};
+
+struct hf_format {
+    const char *name;
+    const char *default_table;
+    const char *default_key;
+    unsigned can; /* enum hf_format_ability */
+
+    void (*read)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
+                 struct hf_op *ret);
+    void (*parse)(const struct hf_layout *layout, struct hf_arena *arena, bool has_item,
+                  struct hf_item item, struct hf_record *ret);
+    /* Takes a lock that nobody holds. */
+    void (*acquire)(const struct hf_layout *layout, struct hf_arena *arena,
+                    const struct hf_claim *claim, struct hf_op *ret);
+    /* Takes an exclusive lock from a holder who is dead, and is still as it was seen. */
+    void (*take)(const struct hf_layout *layout, struct hf_arena *arena,
+                 const struct hf_claim *claim, const struct hf_record *seen, struct hf_op *ret);
+    /* Own lease, from version − 1 to version. */
+    void (*renew)(const struct hf_layout *layout, struct hf_arena *arena,
+                  const struct hf_claim *claim, struct hf_op *ret);
+    void (*release)(const struct hf_layout *layout, struct hf_arena *arena,
+                    const struct hf_claim *claim, struct hf_op *ret);
+    void (*set_data)(const struct hf_layout *layout, struct hf_arena *arena,
+                     const struct hf_claim *claim, struct hf_op *ret);
+    /* Whether the claim, and not merely somebody of its name, holds the lock. */
+    bool (*holds)(const struct hf_record *record, const struct hf_claim *claim);
+    /* An own lease: the version that the record has reached for this claim. */
+    int64_t (*version)(const struct hf_record *record);
+    /*
+     * Takes the lock away from its exclusive holder (or, with `note_only`, only
+     * writes down by whom and why that is about to happen).
+     */
+    void (*force)(const struct hf_layout *layout, struct hf_arena *arena,
+                  const struct hf_record *seen, struct hf_slice name, struct hf_slice by,
+                  struct hf_slice reason, int64_t ttl_unix_s, bool note_only, struct hf_op *ret);
+    /* Deletes a released record that is still as it was seen. */
+    void (*sweep)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
+                  const struct hf_record *seen, struct hf_op *ret);
+    /* Whether the table's items with this key are locks, and what their names are. */
+    bool (*name_of)(const struct hf_layout *layout, struct hf_item item, struct hf_slice *ret);
+    /* Why a lock or an additional attribute cannot have this name; NULL: it can. */
+    const char *(*refuses_name)(struct hf_slice name);
+    const char *(*refuses_extra)(const struct hf_layout *layout, struct hf_slice name);
+
+    const struct hf_session_format *sessions; /* NULL: none */
+    const struct hf_share_format *shares;     /* NULL: none */
+};
+
+extern const struct hf_format hf__format_holdfast;
+
+/* By name; NULL if there is none. */
+const struct hf_format *hf__format_find(struct hf_slice name);
+
+struct hf_slice hf__id_text(struct hf_arena *arena, const struct hf_id *id);
+bool hf__id_is(const struct hf_id *id, struct hf_slice text);
+bool hf__id_parse(struct hf_slice text, struct hf_id *ret);
+
+/*
+ * What a session is asked for: a grant of a lock, by kind. 'x' exclusive,
+ * 's' shared, 'i' intent. "x/<grant>/<lock name>".
+ */
+struct hf_errand_text {
+    char kind;
+    struct hf_slice grant;
+    struct hf_slice name;
+};
+struct hf_slice hf__errand_print(struct hf_arena *arena, char kind, struct hf_slice grant,
+                                 struct hf_slice name);
+bool hf__errand_parse(struct hf_slice text, struct hf_errand_text *ret);
+
+/* The same with who wants it and why, for what is revoked. */
+struct hf_slice hf__revocation_print(struct hf_arena *arena, char kind, struct hf_slice grant,
+                                     struct hf_slice name, struct hf_slice by,
+                                     struct hf_slice reason);
+bool hf__revocation_parse(struct hf_slice text, struct hf_errand_text *ret, struct hf_slice *ret_by,
+                          struct hf_slice *ret_reason);
+
+#endif

@@ -1,0 +1,49 @@
+/* What the files of the native format share. Private to them. */
+#ifndef HF_FORMAT_HOLDFAST_H
+#define HF_FORMAT_HOLDFAST_H
+
+#include "format/format.h"
+
+#define HF_SESSION_PREFIX "holdfast:session:"
+
+extern const struct hf_session_format hf__holdfast_sessions;
+extern const struct hf_share_format hf__holdfast_shares;
+
+/* A conditional update of the item with this key, returning what F2 says. */
+struct hf_update *hf__holdfast_update(const struct hf_layout *layout, struct hf_arena *arena,
+                                      struct hf_slice key, const struct hf_condition *condition,
+                                      struct hf_op *ret);
+
+void hf__holdfast_get(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice key,
+                      struct hf_op *ret);
+
+/* "session/grant" */
+struct hf_slice hf__holdfast_member(struct hf_arena *arena, const struct hf_claim *claim);
+bool hf__holdfast_member_parse(struct hf_slice text, struct hf_holder *ret);
+
+const struct hf_condition *hf__holdfast_contains(struct hf_arena *arena, const char *set,
+                                                 struct hf_slice member);
+struct hf_value hf__holdfast_set_of(struct hf_arena *arena, struct hf_slice member);
+
+/* A shared acquire and its release. */
+void hf__holdfast_join(const struct hf_layout *layout, struct hf_arena *arena,
+                       const struct hf_claim *claim, struct hf_op *ret);
+void hf__holdfast_leave(const struct hf_layout *layout, struct hf_arena *arena,
+                        const struct hf_claim *claim, struct hf_op *ret);
+
+void hf__holdfast_write_member(struct hf_arena *arena, const struct hf_claim *claim,
+                               struct hf_update *update);
+
+/* What every grant writes of people and their data. */
+void hf__holdfast_write_common(struct hf_arena *arena, const struct hf_claim *claim,
+                               struct hf_update *update);
+
+/* Attributes by type; false if there is none, or of another type or out of range. */
+bool hf__item_text(struct hf_item item, const char *name, struct hf_slice *ret);
+bool hf__item_int(struct hf_item item, const char *name, int64_t least, int64_t *ret);
+
+/* version, lease and expires, as a lock with its own lease and a session have them. */
+bool hf__holdfast_liveness(struct hf_arena *arena, struct hf_item item, struct hf_slice id,
+                           struct hf_liveness *ret, int64_t *ret_version);
+
+#endif

@@ -1,0 +1,135 @@
+/*
+ * Sessions of the native format: one record keeps any number of locks alive.
+ *
+ *   key S = holdfast:session:<id> · owner S · version, lease, expires N ·
+ *   asked SS · revoked SS · ttl N
+ *
+ * Invariants
+ * N1  An id is never used again: a session that was ended stays ended for all
+ *     its locks.
+ * N2  Only its owner changes `version`; others may add to asked and revoked, and
+ *     delete the record as they saw it.
+ */
+#include "format/holdfast.h"
+#include "format/mutant.h"
+
+static struct hf_slice key_of(struct hf_arena *arena, struct hf_slice session)
+{
+    return hf__arena_printf(arena, HF_SESSION_PREFIX "%.*s", HF_FMT(session));
+}
+
+static void read_session(const struct hf_layout *layout, struct hf_arena *arena,
+                         struct hf_slice session, struct hf_op *ret)
+{
+    hf__holdfast_get(layout, arena, key_of(arena, session), ret);
+    if (HF_BUG(STALE_READS)) ret->consistent = false;
+}
+
+static struct hf_values members_of(struct hf_item item, const char *name)
+{
+    const struct hf_value *set = hf__item_get_str(item, name);
+    return set && set->type == HF_SS ? set->list : (struct hf_values){0};
+}
+
+static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool has_item,
+                  struct hf_item item, struct hf_session_record *ret)
+{
+    *ret = (struct hf_session_record){.exists = has_item};
+    if (!has_item) return;
+    ret->item = item;
+    hf__item_text(item, "owner", &ret->owner);
+    ret->asked = members_of(item, "asked");
+    ret->revoked = members_of(item, "revoked");
+    const struct hf_value *key = hf__item_get(item, layout->key_name);
+    struct hf_slice prefix = HF_LIT(HF_SESSION_PREFIX);
+    ret->damaged = !key || key->type != HF_S || !hf__slice_starts(key->bytes, prefix) ||
+                   !hf__holdfast_liveness(arena, item, hf__slice_skip(key->bytes, prefix.len),
+                                          &ret->liveness, &ret->version_number);
+}
+
+static void write_session(struct hf_arena *arena, const struct hf_session_claim *claim,
+                          struct hf_update *update)
+{
+    hf__update_set(arena, update, "owner", hf__s(claim->owner));
+    hf__update_set(arena, update, "version", hf__n(arena, claim->version));
+    hf__update_set(arena, update, "lease", hf__n(arena, claim->lease_ms));
+    if (claim->expires_unix_ms)
+        hf__update_set(arena, update, "expires", hf__n(arena, claim->expires_unix_ms));
+    else hf__update_remove(arena, update, "expires");
+    if (claim->ttl_unix_s) hf__update_set(arena, update, "ttl", hf__n(arena, claim->ttl_unix_s));
+    else hf__update_remove(arena, update, "ttl");
+}
+
+static void create(const struct hf_layout *layout, struct hf_arena *arena,
+                   const struct hf_session_claim *claim, struct hf_op *ret)
+{
+    struct hf_slice key = key_of(arena, hf__id_text(arena, &claim->id));
+    const struct hf_condition *absent = hf__cond_absent(arena, "version");
+    write_session(arena, claim, hf__holdfast_update(layout, arena, key, absent, ret));
+}
+
+static void renew(const struct hf_layout *layout, struct hf_arena *arena,
+                  const struct hf_session_claim *claim, struct hf_op *ret)
+{
+    struct hf_slice key = key_of(arena, hf__id_text(arena, &claim->id));
+    const struct hf_condition *at =
+        hf__cond_compare(arena, "version", HF_EQ, hf__n(arena, claim->version - 1));
+    write_session(arena, claim, hf__holdfast_update(layout, arena, key, at, ret));
+}
+
+static void end(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice session,
+                const struct hf_session_record *seen, struct hf_op *ret)
+{
+    const struct hf_condition *condition = hf__cond_exists(arena, "version");
+    const struct hf_value *version = seen ? hf__item_get_str(seen->item, "version") : NULL;
+    if (version && !HF_BUG(END_WITHOUT_VERSION))
+        condition = hf__cond_compare(arena, "version", HF_EQ, *version);
+    hf__holdfast_get(layout, arena, key_of(arena, session), ret);
+    ret->kind = HF_DELETE_ITEM;
+    ret->consistent = false;
+    ret->condition = condition;
+    ret->old_on_failure = true;
+}
+
+static void add(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice session,
+                const char *set, struct hf_slice errand, struct hf_op *ret)
+{
+    struct hf_update *update = hf__holdfast_update(layout, arena, key_of(arena, session),
+                                                   hf__cond_exists(arena, "version"), ret);
+    hf__update_add_to(arena, update, set, hf__holdfast_set_of(arena, errand));
+}
+
+static void ask(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice session,
+                struct hf_slice errand, struct hf_op *ret)
+{
+    add(layout, arena, session, "asked", errand, ret);
+}
+
+static void revoke(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice session,
+                   struct hf_slice errand, struct hf_op *ret)
+{
+    add(layout, arena, session, "revoked", errand, ret);
+}
+
+static void clear(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice session,
+                  struct hf_values asked, struct hf_values revoked, struct hf_op *ret)
+{
+    struct hf_update *update = hf__holdfast_update(layout, arena, key_of(arena, session),
+                                                   hf__cond_exists(arena, "version"), ret);
+    if (asked.count)
+        hf__update_delete_from(arena, update, "asked", hf__list(HF_SS, asked.at, asked.count));
+    if (revoked.count)
+        hf__update_delete_from(arena, update, "revoked",
+                               hf__list(HF_SS, revoked.at, revoked.count));
+}
+
+const struct hf_session_format hf__holdfast_sessions = {
+    .read = read_session,
+    .parse = parse,
+    .create = create,
+    .renew = renew,
+    .end = end,
+    .ask = ask,
+    .revoke = revoke,
+    .clear = clear,
+};

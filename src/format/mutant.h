@@ -1,0 +1,44 @@
+/*
+ * Deliberate bugs, for the simulator to catch: a checker that cannot fail
+ * proves nothing. Only the program built by `make sim-mutants` has them; in
+ * every other build HF_BUG is the constant 0 and the compiler drops the branch.
+ */
+#ifndef HF_FORMAT_MUTANT_H
+#define HF_FORMAT_MUTANT_H
+
+/* X(constant, name on the command line, what it does wrong) */
+#define HF_MUTANTS_LIST(X)                                                                         \
+    X(LEASE_FROM_ANSWER, "lease-from-answer", "a lease is counted from the answer")                \
+    X(NO_LATE_CHECK, "no-late-check", "a grant that comes too late is kept")                       \
+    X(TAKE_WITHOUT_VERSION, "take-without-version", "a takeover does not check the version")       \
+    X(END_WITHOUT_VERSION, "end-without-version", "a session is ended whatever its version")       \
+    X(RENEW_AFTER_RELEASE, "renew-after-release", "renewals go on after the release")              \
+    X(NO_MARGIN, "no-margin", "the holder subtracts no margin")                                    \
+    X(COMPARE_HIGH, "compare-high", "expires is compared with the high end of store time")         \
+    X(WRITE_LOW, "write-low", "expires is written from the low end of store time")                 \
+    X(TAKE_LIVE_SESSION, "take-live-session", "a takeover does not end the session first")         \
+    X(SHORT_OBSERVATION, "short-observation", "an observation is a tenth too short")               \
+    X(RELEASE_ANY, "release-any", "a release does not check the grant")                            \
+    X(FROM_RESEND, "from-resend", "validity is counted from a resend")                             \
+    X(VERSION_ALONE, "version-alone", "an observation is keyed by the version alone")              \
+    X(STALE_READS, "stale-reads", "sessions are read without consistency")                         \
+    X(OR_MINE, "or-mine", "an acquire also succeeds on a grant of the same owner")                 \
+    X(ONE_ID, "one-id", "an attempt uses one grant id for all its tries")                          \
+    X(SHARED_KEEPS_TTL, "shared-keeps-ttl", "a shared acquire leaves the ttl standing")
+
+enum hf_mutant {
+    HF_BUG_NONE,
+#define HF_MUTANT_ENUM(constant, name, wrong) HF_BUG_##constant,
+    HF_MUTANTS_LIST(HF_MUTANT_ENUM)
+#undef HF_MUTANT_ENUM
+        HF_MUTANT_COUNT
+};
+
+#ifdef HF_MUTANTS
+extern enum hf_mutant hf__mutant;
+#define HF_BUG(constant) (hf__mutant == HF_BUG_##constant)
+#else
+#define HF_BUG(constant) 0
+#endif
+
+#endif

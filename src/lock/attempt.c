@@ -1,0 +1,862 @@
+/*
+ * One acquire, from the call to its result.
+ *
+ * Invariants
+ * A1  Every try has a new grant id, and the attempt remembers the latest ones
+ *     with their send times: whatever lands is recognized, and counted from its
+ *     own send.
+ * A2  A grant is accepted only if it is still worth something by our own clock;
+ *     otherwise it is given back.
+ * A3  Nobody is taken over on hearsay: a rival is dead by its own record, read
+ *     in this round, and the write that takes it over depends on that record.
+ * A4  All rivals in the way are examined in each round.
+ * A5  The result is reported once. A request that is still out when the attempt
+ *     ends gives back what it brings.
+ */
+#include "lock/inside.h"
+
+enum { RUSHES = 4, TRY_FAILURES = 3, FIRST_POLL_MS = 25 };
+
+static void go(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
+static void look(struct hf_core *core, struct hf_attempt *attempt, bool has_item,
+                 struct hf_item item, int64_t now_us);
+static void next_rival(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
+
+static bool is_try(const struct hf_attempt *attempt)
+{
+    return attempt->want.timeout_ms == 0;
+}
+
+/* ---- the end ---- */
+
+static void release_memory(struct hf_core *core, struct hf_attempt *attempt)
+{
+    for (int i = 0; i < attempt->try_count; i++) hf__lease_unref(core, attempt->tries[i].session);
+    attempt->try_count = 0;
+    hf__lease_unref(core, attempt->intent_session);
+    hf__lease_unref(core, attempt->own);
+    hf__alarm_done(core, &attempt->alarm);
+    hf__arena_free(&attempt->wants);
+    hf__arena_free(&attempt->round);
+    hf__name_unref(core, attempt->name);
+    hf__free(attempt->grant);
+    hf__free(attempt);
+}
+
+void hf__attempt_free(struct hf_core *core, struct hf_attempt *attempt)
+{
+    attempt->taken = true;
+    if (attempt->code == 0) attempt->grant = NULL; /* the caller's now */
+    if (!attempt->request) release_memory(core, attempt);
+}
+
+struct hf_attempt *hf__core_next_finished(struct hf_core *core)
+{
+    struct hf_list *node = hf__list_pop(&core->finished);
+    return node ? HF_CONTAINER(node, struct hf_attempt, of_core) : NULL;
+}
+
+static void give_back_try(struct hf_core *core, struct hf_attempt *attempt,
+                          const struct hf_try *try, int64_t now_us)
+{
+    hf__give_back(core, attempt->name, attempt->want.limit ? 's' : 'x', &try->grant,
+                  try->session ? &try->session->id : NULL, now_us);
+}
+
+/* These are about the newest try. */
+static bool is_grant_request(const struct hf_request *request)
+{
+    return request->kind == HF_REQUEST_TRY || request->kind == HF_REQUEST_TAKE ||
+           request->kind == HF_REQUEST_RESOLVE;
+}
+
+static void finish(struct hf_core *core, struct hf_attempt *attempt, int code, int64_t now_us)
+{
+    attempt->code = code;
+    attempt->over = true;
+    hf__alarm_set(core, &attempt->alarm, HF_NEVER);
+    hf__list_remove(&attempt->of_name);
+    hf__list_remove(&attempt->of_core);
+    hf__list_append(&core->finished, &attempt->of_core);
+    if (code != 0 || attempt->use_session) core->own_count -= attempt->own ? 1 : 0;
+    if (code != 0) {
+        /* What may have landed, and what the request that is out may bring (A5). */
+        bool asks = attempt->request && is_grant_request(attempt->request);
+        for (int i = 0; i < attempt->try_count; i++) {
+            bool is_out = asks && i == attempt->try_count - 1;
+            if (attempt->tries[i].unsure && !is_out)
+                give_back_try(core, attempt, &attempt->tries[i], now_us);
+        }
+    }
+    if (attempt->has_intent)
+        hf__give_back(core, attempt->name, 'i', &attempt->intent, &attempt->intent_session->id,
+                      now_us);
+    attempt->has_intent = false;
+    hf__name_advance(core, attempt->name, now_us);
+}
+
+void hf__attempt_fail(struct hf_core *core, struct hf_attempt *attempt,
+                      const struct hf_error *error, int64_t now_us)
+{
+    if (attempt->over) return;
+    attempt->error = *error;
+    finish(core, attempt, error->code, now_us);
+}
+
+static void fail(struct hf_core *core, struct hf_attempt *attempt, int code, const char *why,
+                 int64_t now_us)
+{
+    hf__error_set(&attempt->error, code, "lock \"%s\": %s", attempt->name->text, why);
+    finish(core, attempt, code, now_us);
+}
+
+static void fail_held(struct hf_core *core, struct hf_attempt *attempt, int code, int64_t now_us)
+{
+    struct hf_slice owner = attempt->record.owner;
+    const char *prefix = code == HF_ERR_TIMED_OUT ? "not free in time; " : "";
+    if (attempt->record.damaged)
+        hf__error_set(&attempt->error, code, "lock \"%s\": %sits record makes no sense; look at it",
+                      attempt->name->text, prefix);
+    else if (owner.len > 0)
+        hf__error_set(&attempt->error, code, "lock \"%s\": %sheld by %.*s", attempt->name->text,
+                      prefix, HF_FMT(owner));
+    else hf__error_set(&attempt->error, code, "lock \"%s\": %sheld", attempt->name->text, prefix);
+    finish(core, attempt, code, now_us);
+}
+
+static void time_out(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
+{
+    if (!attempt->heard && attempt->error.code != 0) {
+        hf__error_prefix(&attempt->error, "lock \"%s\"", attempt->name->text);
+        finish(core, attempt, attempt->error.code, now_us);
+    } else {
+        fail_held(core, attempt, HF_ERR_TIMED_OUT, now_us);
+    }
+}
+
+void hf__core_cancel(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
+{
+    hf__core_tick(core, now_us);
+    if (!attempt->over) fail(core, attempt, HF_ERR_CANCELLED, "cancelled", now_us);
+}
+
+/* ---- waiting ---- */
+
+static void sleep_until(struct hf_core *core, struct hf_attempt *attempt, int64_t at_us)
+{
+    attempt->state = HF_ATTEMPT_WAITING;
+    attempt->wake_us = at_us;
+    hf__alarm_set(core, &attempt->alarm,
+                  at_us < attempt->deadline_us ? at_us : attempt->deadline_us);
+}
+
+/* Soon at first, then less and less often; never past the moment when somebody could be dead. */
+static void wait_for_change(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
+{
+    if (is_try(attempt)) {
+        fail_held(core, attempt, HF_ERR_HELD, now_us);
+        return;
+    }
+    attempt->rushes = 0;
+    attempt->read_next = true;
+    int64_t limit_ms = core->options.poll_limit_ms;
+    if (attempt->poll_ms > limit_ms) attempt->poll_ms = limit_ms;
+    int64_t at_us = now_us + 1000 + hf__random_below(core, attempt->poll_ms * 1000);
+    attempt->poll_ms *= 2;
+    if (attempt->judge_at_us > now_us && attempt->judge_at_us < at_us) at_us = attempt->judge_at_us;
+    sleep_until(core, attempt, at_us);
+}
+
+static void failed(struct hf_core *core, struct hf_attempt *attempt, const struct hf_answer *answer,
+                   int64_t now_us)
+{
+    attempt->error = answer->error;
+    attempt->failures++;
+    if (is_try(attempt) && attempt->failures >= TRY_FAILURES) {
+        hf__error_prefix(&attempt->error, "lock \"%s\"", attempt->name->text);
+        finish(core, attempt, answer->code, now_us);
+        return;
+    }
+    sleep_until(core, attempt,
+                now_us +
+                    hf__backoff_us(core, attempt->failures, core->options.poll_limit_ms * 1000));
+}
+
+static void failed_for_memory(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
+{
+    struct hf_answer answer = {0};
+    answer.code = hf__error_no_memory(&answer.error);
+    failed(core, attempt, &answer, now_us);
+}
+
+/* Deals with the answers that are alike for every step. True: the step goes on. */
+static bool step(struct hf_core *core, struct hf_attempt *attempt, struct hf_request *request,
+                 const struct hf_answer *answer, int64_t now_us)
+{
+    attempt->request = NULL;
+    enum hf_answer_class class = hf__classify(answer);
+    if (attempt->over) {
+        bool may_have_landed = class == HF_ANSWER_OK || class == HF_ANSWER_UNSURE;
+        if (is_grant_request(request) && may_have_landed && attempt->try_count > 0)
+            give_back_try(core, attempt, &attempt->tries[attempt->try_count - 1], now_us);
+        if (request->kind == HF_REQUEST_INTENT && may_have_landed && attempt->intent_session)
+            hf__give_back(core, attempt->name, 'i', &attempt->intent, &attempt->intent_session->id,
+                          now_us);
+        if (attempt->taken) release_memory(core, attempt);
+        return false;
+    }
+    if (class == HF_ANSWER_OK || class == HF_ANSWER_REFUSED) {
+        attempt->heard = true;
+        attempt->failures = 0;
+        return true;
+    }
+    if (class == HF_ANSWER_FATAL) {
+        attempt->error = answer->error;
+        hf__error_prefix(&attempt->error, "lock \"%s\"", attempt->name->text);
+        finish(core, attempt, answer->code, now_us);
+        return false;
+    }
+    return true;
+}
+
+static bool decided(const struct hf_answer *answer)
+{
+    enum hf_answer_class class = hf__classify(answer);
+    return class == HF_ANSWER_OK || class == HF_ANSWER_REFUSED;
+}
+
+static struct hf_request *request_new(struct hf_core *core, struct hf_attempt *attempt,
+                                      enum hf_request_kind kind, hf_request_fn done, int64_t now_us)
+{
+    struct hf_request *request =
+        hf__request_new(core, kind, hf__name_text(attempt->name), done, attempt);
+    if (!request) {
+        failed_for_memory(core, attempt, now_us);
+        return NULL;
+    }
+    attempt->request = request;
+    hf__alarm_set(core, &attempt->alarm, attempt->deadline_us);
+    return request;
+}
+
+/* ---- granted ---- */
+
+static void drop_try(struct hf_core *core, struct hf_attempt *attempt, int at)
+{
+    hf__lease_unref(core, attempt->tries[at].session);
+    attempt->try_count--;
+    memmove(&attempt->tries[at], &attempt->tries[at + 1],
+            (size_t)(attempt->try_count - at) * sizeof attempt->tries[0]);
+}
+
+/* A2. */
+static bool in_time(struct hf_core *core, const struct hf_attempt *attempt,
+                    const struct hf_try *try, int64_t now_us)
+{
+    if (HF_BUG(NO_LATE_CHECK)) return true;
+    if (try->session)
+        return try->session->state == HF_LEASE_LIVE && try->session->valid_until_us > now_us;
+    return hf__valid_until_us(core, try->sent_us, attempt->own->lease_ms) > now_us ||
+           HF_BUG(LEASE_FROM_ANSWER);
+}
+
+static void granted(struct hf_core *core, struct hf_attempt *attempt, int at,
+                    const struct hf_record *record, int64_t now_us)
+{
+    struct hf_try try = attempt->tries[at];
+    if (!in_time(core, attempt, &try, now_us)) {
+        give_back_try(core, attempt, &try, now_us);
+        drop_try(core, attempt, at);
+        attempt->judge_at_us = HF_NEVER;
+        if (is_try(attempt))
+            fail(core, attempt, HF_ERR_TIMED_OUT, "granted too late to be of use; given back",
+                 now_us);
+        else wait_for_change(core, attempt, now_us);
+        return;
+    }
+    struct hf_grant *grant = attempt->grant;
+    grant->id = try.grant;
+    grant->token = record->token;
+    grant->since_unix_ms = record->since_unix_ms;
+    grant->alone = record->member_count == 1;
+    grant->state = HF_GRANT_HELD;
+    attempt->name->refs++;
+    hf__list_append(&attempt->name->grants, &grant->of_name);
+    core->grant_count++;
+    if (try.session) {
+        hf__lease_add(core, try.session, grant, now_us);
+        attempt->use_session = true;
+    } else {
+        struct hf_lease *own = attempt->own;
+        own->expires_unix_ms = try.expires_unix_ms;
+        hf__lease_begin(core, own, try.sent_us, now_us);
+        hf__lease_add(core, own, grant, now_us);
+        attempt->use_session = false;
+    }
+    finish(core, attempt, 0, now_us);
+}
+
+/* ---- the write ---- */
+
+static bool wants_session(const struct hf_attempt *attempt)
+{
+    return attempt->want.limit > 0 || attempt->use_session;
+}
+
+static struct hf_try *new_try(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
+{
+    struct hf_id first = attempt->try_count > 0 ? attempt->tries[0].grant : (struct hf_id){{0}};
+    bool has_first = attempt->try_count > 0;
+    if (attempt->try_count == HF_TRIES_KEPT) drop_try(core, attempt, 0);
+    struct hf_try *try = &attempt->tries[attempt->try_count++];
+    *try = (struct hf_try){.sent_us = now_us, .unsure = true};
+    hf__new_id(core, &try->grant);
+    if (HF_BUG(ONE_ID) && has_first) try->grant = first;
+    if (wants_session(attempt)) {
+        try->session = core->session;
+        try->session->refs++;
+    } else {
+        try->expires_unix_ms = hf__expires_unix_ms(core, now_us, attempt->own->lease_ms);
+    }
+    return try;
+}
+
+static void claim_of(struct hf_core *core, struct hf_attempt *attempt, const struct hf_try *try,
+                     struct hf_claim *ret)
+{
+    const struct hf_want *want = &attempt->want;
+    struct hf_interval store = hf__core_store_time(core, try->sent_us);
+    *ret = (struct hf_claim){
+        .name = hf__name_text(attempt->name),
+        .owner = core->options.owner,
+        .grant = try->grant,
+        .session = try->session ? &try->session->id : NULL,
+        .limit = want->limit,
+        .version = 1,
+        .lease_ms = attempt->own ? attempt->own->lease_ms : 0,
+        .expires_unix_ms = try->expires_unix_ms,
+        .since_unix_ms = store.known ? store.lo_unix_us / 1000 : 0,
+        .token_start = store.known ? store.lo_unix_us : 0,
+        .has_data = want->has_data,
+        .keep_data = want->keep_data,
+        .data = want->data,
+        .extra = want->extra,
+        .only_if_exists = want->only_if_exists,
+        .intent = attempt->record.has_intent && attempt->has_intent &&
+                          hf__id_is(&attempt->intent, attempt->record.intent.grant)
+                      ? &attempt->intent
+                      : NULL,
+    };
+}
+
+static void tried(struct hf_core *core, struct hf_request *request, const struct hf_answer *answer,
+                  int64_t now_us)
+{
+    struct hf_attempt *attempt = request->owner;
+    if (!step(core, attempt, request, answer, now_us)) return;
+    int at = attempt->try_count - 1;
+    struct hf_try *try = &attempt->tries[at];
+    switch (hf__classify(answer)) {
+    case HF_ANSWER_OK: {
+        struct hf_record record;
+        core->options.format->parse(&core->options.layout, &request->arena, answer->has_item,
+                                    answer->item, &record);
+        if (request->arena.failed) {
+            attempt->read_next = true;
+            failed_for_memory(core, attempt, now_us);
+        } else {
+            granted(core, attempt, at, &record, now_us);
+        }
+        return;
+    }
+    case HF_ANSWER_REFUSED:
+        try->unsure = answer->code == HF_ERR_OUTCOME_UNKNOWN;
+        look(core, attempt, answer->has_item, answer->item, now_us);
+        return;
+    case HF_ANSWER_UNSURE:
+        /* A new try finds out; for a shared lock the token has to be fetched. */
+        attempt->read_next = attempt->want.limit > 0;
+        failed(core, attempt, answer, now_us);
+        return;
+    default:
+        try->unsure = false;
+        attempt->read_next = false;
+        failed(core, attempt, answer, now_us);
+        return;
+    }
+}
+
+static void send_try(struct hf_core *core, struct hf_attempt *attempt, bool take, int64_t now_us)
+{
+    struct hf_request *request =
+        request_new(core, attempt, take ? HF_REQUEST_TAKE : HF_REQUEST_TRY, tried, now_us);
+    if (!request) return;
+    attempt->state = HF_ATTEMPT_TRYING;
+    struct hf_claim claim;
+    claim_of(core, attempt, new_try(core, attempt, now_us), &claim);
+    const struct hf_format *format = core->options.format;
+    const struct hf_layout *layout = &core->options.layout;
+    if (take) format->take(layout, &request->arena, &claim, &attempt->record, &request->op);
+    else format->acquire(layout, &request->arena, &claim, &request->op);
+    if (attempt->round.failed) request->arena.failed = true;
+    hf__request_send(core, request);
+}
+
+static void resolved(struct hf_core *core, struct hf_request *request,
+                     const struct hf_answer *answer, int64_t now_us)
+{
+    struct hf_attempt *attempt = request->owner;
+    if (!step(core, attempt, request, answer, now_us)) return;
+    struct hf_record record = {0};
+    core->options.format->parse(&core->options.layout, &request->arena, answer->has_item,
+                                answer->item, &record);
+    if (hf__classify(answer) == HF_ANSWER_OK && !request->arena.failed) {
+        granted(core, attempt, attempt->try_count - 1, &record, now_us);
+        return;
+    }
+    attempt->read_next = true;
+    if (decided(answer)) sleep_until(core, attempt, now_us + 1000);
+    else failed(core, attempt, answer, now_us);
+}
+
+/* A shared try that landed unheard: its token is one that is fetched now. */
+static void resolve(struct hf_core *core, struct hf_attempt *attempt, int at, int64_t now_us)
+{
+    struct hf_try try = attempt->tries[at];
+    int last = attempt->try_count - 1;
+    attempt->tries[at] = attempt->tries[last];
+    attempt->tries[last] = try;
+    struct hf_request *request = request_new(core, attempt, HF_REQUEST_RESOLVE, resolved, now_us);
+    if (!request) return;
+    attempt->state = HF_ATTEMPT_TRYING;
+    struct hf_claim claim;
+    claim_of(core, attempt, &try, &claim);
+    core->options.format->shares->resolve(&core->options.layout, &request->arena, &claim,
+                                          &request->op);
+    hf__request_send(core, request);
+}
+
+/* ---- reading ---- */
+
+static void was_read(struct hf_core *core, struct hf_request *request,
+                     const struct hf_answer *answer, int64_t now_us)
+{
+    struct hf_attempt *attempt = request->owner;
+    if (!step(core, attempt, request, answer, now_us)) return;
+    if (!decided(answer)) {
+        attempt->read_next = true;
+        failed(core, attempt, answer, now_us);
+        return;
+    }
+    look(core, attempt, answer->has_item, answer->item, now_us);
+}
+
+static void send_read(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
+{
+    struct hf_request *request = request_new(core, attempt, HF_REQUEST_READ, was_read, now_us);
+    if (!request) return;
+    attempt->state = HF_ATTEMPT_EXAMINING;
+    core->options.format->read(&core->options.layout, &request->arena, hf__name_text(attempt->name),
+                               &request->op);
+    hf__request_send(core, request);
+}
+
+/* ---- examining ---- */
+
+static void add_rival(struct hf_attempt *attempt, char kind, struct hf_holder holder)
+{
+    attempt->rivals[attempt->rival_count++] = (struct hf_rival){.holder = holder, .kind = kind};
+}
+
+/* Everybody who is in the way. */
+static bool list_rivals(struct hf_attempt *attempt)
+{
+    const struct hf_record *record = &attempt->record;
+    const struct hf_want *want = &attempt->want;
+    attempt->rival_count = attempt->rival_at = 0;
+    attempt->judge_at_us = HF_NEVER;
+    attempt->rivals =
+        hf__arena_zalloc(&attempt->round, record->member_count + 2, sizeof(struct hf_rival));
+    if (!attempt->rivals) return false;
+    if (record->exclusive) add_rival(attempt, 'x', record->holder);
+    bool full = want->limit == 0 || record->limit != want->limit ||
+                (int64_t)record->member_count >= want->limit;
+    for (size_t i = 0; full && i < record->member_count; i++)
+        add_rival(attempt, 's', record->members[i]);
+    if (want->limit > 0 && record->has_intent) add_rival(attempt, 'i', record->intent);
+    return true;
+}
+
+/* What a record means for the attempt: granted, free, or somebody is in the way. */
+static void look(struct hf_core *core, struct hf_attempt *attempt, bool has_item,
+                 struct hf_item item, int64_t now_us)
+{
+    const struct hf_format *format = core->options.format;
+    hf__arena_reset(&attempt->round);
+    attempt->round.failed = false;
+    item = hf__item_copy(&attempt->round, item);
+    format->parse(&core->options.layout, &attempt->round, has_item, item, &attempt->record);
+    if (attempt->round.failed || !list_rivals(attempt)) {
+        attempt->record = (struct hf_record){0};
+        attempt->read_next = true;
+        failed_for_memory(core, attempt, now_us);
+        return;
+    }
+    for (int i = attempt->try_count - 1; i >= 0; i--) {
+        struct hf_claim claim;
+        claim_of(core, attempt, &attempt->tries[i], &claim);
+        if (!format->holds(&attempt->record, &claim)) continue;
+        if (attempt->want.limit > 0) resolve(core, attempt, i, now_us);
+        else granted(core, attempt, i, &attempt->record, now_us);
+        return;
+    }
+    if (attempt->want.only_if_exists && !attempt->record.exists) {
+        fail(core, attempt, HF_ERR_ABSENT, "there is no such lock", now_us);
+        return;
+    }
+    attempt->state = HF_ATTEMPT_EXAMINING;
+    next_rival(core, attempt, now_us);
+}
+
+static void blocked_by_live(struct hf_core *core, struct hf_attempt *attempt,
+                            const struct hf_session_record *session, int64_t now_us)
+{
+    struct hf_rival *rival = &attempt->rivals[attempt->rival_at++];
+    if (!hf__worth_asking(core, rival->holder.grant, session->liveness.lease_ms, now_us)) return;
+    struct hf_errand *errand = hf__errand_new(core, HF_ERRAND_ASK, NULL);
+    if (!errand) return;
+    errand->target = hf__arena_copy(&errand->arena, rival->holder.session);
+    errand->text = hf__errand_print(&errand->arena, rival->kind, rival->holder.grant,
+                                    hf__name_text(attempt->name));
+    hf__errand_start(core, errand, core->options.request_timeout_ms, now_us);
+}
+
+static void session_ended(struct hf_core *core, struct hf_request *request,
+                          const struct hf_answer *answer, int64_t now_us)
+{
+    struct hf_attempt *attempt = request->owner;
+    if (!step(core, attempt, request, answer, now_us)) return;
+    if (!decided(answer)) {
+        attempt->read_next = true;
+        failed(core, attempt, answer, now_us);
+        return;
+    }
+    struct hf_rival *rival = &attempt->rivals[attempt->rival_at++];
+    rival->dead = answer->code == 0 || !answer->has_item;
+    if (!rival->dead) attempt->judge_at_us = now_us + 1000; /* it moved: read it again */
+    next_rival(core, attempt, now_us);
+}
+
+static void end_session(struct hf_core *core, struct hf_attempt *attempt,
+                        const struct hf_session_record *seen, int64_t now_us)
+{
+    struct hf_request *request =
+        request_new(core, attempt, HF_REQUEST_JUDGE, session_ended, now_us);
+    if (!request) return;
+    struct hf_session_record copy = *seen;
+    copy.item = hf__item_copy(&request->arena, seen->item);
+    core->options.format->sessions->end(&core->options.layout, &request->arena,
+                                        attempt->rivals[attempt->rival_at].holder.session, &copy,
+                                        &request->op);
+    hf__request_send(core, request);
+}
+
+static void session_was_read(struct hf_core *core, struct hf_request *request,
+                             const struct hf_answer *answer, int64_t now_us)
+{
+    struct hf_attempt *attempt = request->owner;
+    if (!step(core, attempt, request, answer, now_us)) return;
+    struct hf_session_record record;
+    core->options.format->sessions->parse(&core->options.layout, &request->arena, answer->has_item,
+                                          answer->item, &record);
+    if (!decided(answer) || request->arena.failed) {
+        attempt->read_next = true;
+        if (decided(answer)) failed_for_memory(core, attempt, now_us);
+        else failed(core, attempt, answer, now_us);
+        return;
+    }
+    if (!record.exists) {
+        attempt->rivals[attempt->rival_at++].dead = true;
+    } else if (record.damaged) {
+        attempt->rival_at++; /* somebody who cannot be judged */
+    } else {
+        struct hf_verdict verdict = hf__judge(core, &record.liveness, now_us);
+        if (verdict.dead && !HF_BUG(TAKE_LIVE_SESSION)) {
+            end_session(core, attempt, &record, now_us);
+            return;
+        }
+        if (verdict.judge_at_us < attempt->judge_at_us) attempt->judge_at_us = verdict.judge_at_us;
+        if (verdict.dead) attempt->rivals[attempt->rival_at++].dead = true;
+        else blocked_by_live(core, attempt, &record, now_us);
+    }
+    next_rival(core, attempt, now_us);
+}
+
+static void read_session(struct hf_core *core, struct hf_attempt *attempt, struct hf_slice session,
+                         int64_t now_us)
+{
+    struct hf_request *request =
+        request_new(core, attempt, HF_REQUEST_JUDGE, session_was_read, now_us);
+    if (!request) return;
+    core->options.format->sessions->read(&core->options.layout, &request->arena, session,
+                                         &request->op);
+    hf__request_send(core, request);
+}
+
+/* ---- acting on what was found ---- */
+
+static void removed(struct hf_core *core, struct hf_request *request,
+                    const struct hf_answer *answer, int64_t now_us)
+{
+    struct hf_attempt *attempt = request->owner;
+    if (!step(core, attempt, request, answer, now_us)) return;
+    if (!decided(answer)) {
+        attempt->read_next = true;
+        failed(core, attempt, answer, now_us);
+        return;
+    }
+    next_rival(core, attempt, now_us);
+}
+
+static void remove_dead(struct hf_core *core, struct hf_attempt *attempt, struct hf_rival *rival,
+                        int64_t now_us)
+{
+    struct hf_request *request = request_new(core, attempt, HF_REQUEST_REAP, removed, now_us);
+    if (!request) return;
+    rival->done = true;
+    const struct hf_share_format *shares = core->options.format->shares;
+    (rival->kind == 'i' ? shares->withdraw : shares->reap)(&core->options.layout, &request->arena,
+                                                           hf__name_text(attempt->name),
+                                                           rival->holder.member, &request->op);
+    hf__request_send(core, request);
+}
+
+static void declared(struct hf_core *core, struct hf_request *request,
+                     const struct hf_answer *answer, int64_t now_us)
+{
+    struct hf_attempt *attempt = request->owner;
+    if (!step(core, attempt, request, answer, now_us)) return;
+    enum hf_answer_class class = hf__classify(answer);
+    attempt->has_intent = class == HF_ANSWER_OK || class == HF_ANSWER_UNSURE;
+    wait_for_change(core, attempt, now_us);
+}
+
+/* A writer in front of readers says that it waits, so that no new ones come in. */
+static bool declare_intent(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
+{
+    if (attempt->want.limit > 0 || attempt->record.member_count == 0 || is_try(attempt) ||
+        attempt->has_intent || attempt->record.has_intent ||
+        core->options.session == HF_USE_SESSION_NEVER || attempt->want.lease_ms > 0)
+        return false;
+    attempt->use_session = true;
+    struct hf_lease *session = hf__session_get(core, now_us);
+    if (!session) return false; /* the next round has one */
+    struct hf_request *request = request_new(core, attempt, HF_REQUEST_INTENT, declared, now_us);
+    if (!request) return true;
+    attempt->has_intent = true;
+    hf__new_id(core, &attempt->intent);
+    hf__lease_unref(core, attempt->intent_session);
+    attempt->intent_session = session;
+    session->refs++;
+    struct hf_slice first = hf__id_text(&request->arena, &session->id);
+    struct hf_slice second = hf__id_text(&request->arena, &attempt->intent);
+    struct hf_slice member =
+        hf__arena_printf(&request->arena, "%.*s/%.*s", HF_FMT(first), HF_FMT(second));
+    core->options.format->shares->declare(&core->options.layout, &request->arena,
+                                          hf__name_text(attempt->name), member, &request->op);
+    hf__request_send(core, request);
+    return true;
+}
+
+static void act(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
+{
+    size_t in_the_way = attempt->record.damaged ? 1 : 0;
+    for (size_t i = 0; i < attempt->rival_count; i++) {
+        struct hf_rival *rival = &attempt->rivals[i];
+        if (!rival->dead) in_the_way++;
+        else if (rival->kind != 'x' && !rival->done) {
+            remove_dead(core, attempt, rival, now_us);
+            return;
+        }
+    }
+    bool reaped = attempt->rival_count > 0 && attempt->rivals[0].kind != 'x' &&
+                  in_the_way < attempt->rival_count;
+    bool has_room = attempt->want.limit > 0 && reaped && !attempt->record.damaged &&
+                    attempt->record.limit == attempt->want.limit && !attempt->record.has_intent;
+    if (in_the_way > 0 && !has_room) {
+        if (attempt->want.limit > 0 && attempt->record.member_count > 0 &&
+            attempt->record.limit != attempt->want.limit)
+            fail(core, attempt, HF_ERR_OTHER_LIMIT, "it is shared under another limit", now_us);
+        else if (!declare_intent(core, attempt, now_us)) wait_for_change(core, attempt, now_us);
+        return;
+    }
+    /* Free. Whoever loses that race again and again had better wait a little. */
+    if (++attempt->rushes > RUSHES) {
+        attempt->judge_at_us = HF_NEVER;
+        wait_for_change(core, attempt, now_us);
+        return;
+    }
+    if (wants_session(attempt) && !hf__session_get(core, now_us)) {
+        go(core, attempt, now_us);
+        return;
+    }
+    send_try(core, attempt, attempt->record.exclusive, now_us);
+}
+
+/* A3, A4. */
+static void next_rival(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
+{
+    while (attempt->rival_at < attempt->rival_count) {
+        struct hf_rival *rival = &attempt->rivals[attempt->rival_at];
+        struct hf_slice session = rival->holder.session;
+        if (session.len == 0) {
+            struct hf_verdict verdict = hf__judge(core, &attempt->record.liveness, now_us);
+            rival->dead = verdict.dead;
+            if (verdict.judge_at_us < attempt->judge_at_us)
+                attempt->judge_at_us = verdict.judge_at_us;
+        } else if (hf__session_find(core, session)) {
+            /* Ours: alive if somebody here knows of it, an orphan otherwise. */
+            rival->dead = !hf__name_cares_for(attempt->name, rival->holder.grant);
+        } else {
+            read_session(core, attempt, session, now_us);
+            return;
+        }
+        attempt->rival_at++;
+    }
+    act(core, attempt, now_us);
+}
+
+/* ---- beginning ---- */
+
+static void go(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
+{
+    if (now_us >= attempt->deadline_us) {
+        time_out(core, attempt, now_us);
+        return;
+    }
+    bool knows_time = core->store_time.known || core->timeless;
+    if (attempt->read_next || !knows_time) {
+        attempt->read_next = false;
+        send_read(core, attempt, now_us);
+        return;
+    }
+    if (wants_session(attempt) && !hf__session_get(core, now_us)) {
+        if (!core->session) {
+            failed_for_memory(core, attempt, now_us);
+            return;
+        }
+        attempt->state = HF_ATTEMPT_SESSION;
+        hf__alarm_set(core, &attempt->alarm, attempt->deadline_us);
+        hf__list_remove(&attempt->of_core);
+        hf__list_append(&core->session_waiters, &attempt->of_core);
+        return;
+    }
+    send_try(core, attempt, false, now_us);
+}
+
+void hf__attempt_session_ready(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
+{
+    if (!attempt->over) go(core, attempt, now_us);
+}
+
+static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us)
+{
+    struct hf_attempt *attempt = HF_CONTAINER(alarm, struct hf_attempt, alarm);
+    if (attempt->over) return;
+    if (now_us >= attempt->deadline_us) time_out(core, attempt, now_us);
+    else if (attempt->state == HF_ATTEMPT_WAITING) go(core, attempt, now_us);
+}
+
+void hf__name_advance(struct hf_core *core, struct hf_name *name, int64_t now_us)
+{
+    if (core->closing || hf__list_empty(&name->attempts) || hf__name_exclusive(name)) return;
+    struct hf_attempt *first = HF_CONTAINER(name->attempts.next, struct hf_attempt, of_name);
+    if (now_us >= first->deadline_us) return; /* its alarm is due */
+    if (first->state == HF_ATTEMPT_WAITING) {
+        first->read_next = false; /* somebody here let go: no need to look */
+        first->poll_ms = FIRST_POLL_MS;
+    } else if (first->state != HF_ATTEMPT_QUEUED) {
+        return;
+    }
+    go(core, first, now_us);
+}
+
+/* Re-entrant, or held here by somebody else: decided without asking the store. */
+static void begin(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
+{
+    struct hf_grant *held = hf__name_exclusive(attempt->name);
+    bool is_first = attempt->name->attempts.next == &attempt->of_name;
+    if (held && attempt->want.reentrant && attempt->want.limit == 0 &&
+        hf__grant_left_us(held, now_us) > 0) {
+        held->entries++;
+        hf__free(attempt->grant);
+        attempt->grant = held;
+        attempt->use_session = true; /* the own lease, if any, is not needed */
+        finish(core, attempt, 0, now_us);
+    } else if (is_try(attempt) && (held || !is_first)) {
+        attempt->record.owner = core->options.owner;
+        fail_held(core, attempt, HF_ERR_HELD, now_us);
+    } else if (is_first) {
+        hf__name_advance(core, attempt->name, now_us);
+    }
+}
+
+static bool copy_want(struct hf_attempt *attempt, const struct hf_want *want)
+{
+    attempt->want = *want;
+    attempt->want.name = hf__name_text(attempt->name);
+    attempt->want.data = hf__arena_copy(&attempt->wants, want->data);
+    attempt->want.extra = hf__item_copy(&attempt->wants, want->extra);
+    return !attempt->wants.failed;
+}
+
+static bool keeps_own_lease(const struct hf_core *core, const struct hf_want *want)
+{
+    if (want->limit > 0) return false;
+    if (want->lease_ms > 0 || core->options.session == HF_USE_SESSION_NEVER) return true;
+    if (core->options.session == HF_USE_SESSION_ALWAYS) return false;
+    return core->own_count < core->options.own_leases;
+}
+
+int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t now_us,
+                     struct hf_attempt **ret, struct hf_error *reterr)
+{
+    hf__core_tick(core, now_us);
+    if (core->closing) return hf__error_set(reterr, HF_ERR_CLOSED, "the client is being closed");
+    struct hf_attempt *attempt = hf__calloc(1, sizeof *attempt);
+    if (!attempt) return hf__error_no_memory(reterr);
+    hf__list_init(&attempt->of_core);
+    hf__list_init(&attempt->of_name);
+    attempt->name = hf__name_get(core, want->name);
+    attempt->grant = hf__calloc(1, sizeof *attempt->grant);
+    bool own = keeps_own_lease(core, want);
+    if (own) attempt->own = hf__lease_new(core, false);
+    if (!attempt->name || !attempt->grant || (own && !attempt->own) ||
+        !hf__alarm_init(core, &attempt->alarm, ring) || !copy_want(attempt, want)) {
+        release_memory(core, attempt);
+        return hf__error_no_memory(reterr);
+    }
+    if (own) {
+        core->own_count++;
+        if (want->lease_ms > 0) attempt->own->lease_ms = attempt->own->wanted_ms = want->lease_ms;
+    }
+    attempt->use_session = !own;
+    attempt->poll_ms = FIRST_POLL_MS;
+    attempt->deadline_us = want->timeout_ms == 0 || want->timeout_ms == HF_NEVER
+                               ? HF_NEVER
+                               : now_us + want->timeout_ms * 1000;
+    struct hf_grant *grant = attempt->grant;
+    hf__list_init(&grant->of_name);
+    hf__list_init(&grant->of_lease);
+    hf__list_init(&grant->event);
+    grant->name = attempt->name;
+    grant->limit = (int32_t)want->limit;
+    grant->entries = 1;
+    grant->user = want->user;
+    grant->warn_ms = want->warn_ms > 0 ? want->warn_ms : core->options.warn_ms;
+    hf__list_append(&attempt->name->attempts, &attempt->of_name);
+    *ret = attempt; /* before it can finish */
+    hf__alarm_set(core, &attempt->alarm, attempt->deadline_us);
+    begin(core, attempt, now_us);
+    return 0;
+}

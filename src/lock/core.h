@@ -1,0 +1,373 @@
+/*
+ * The protocol of one client, as a machine: an event and the time go in,
+ * requests and news come out. No I/O, no clock, no thread, no global; the
+ * library drives it from sockets, the simulator from a seed.
+ *
+ * Nouns
+ *   name     a lock name that somebody in this client holds or wants; its queue
+ *   attempt  one acquire on its way (attempt.c)
+ *   grant    one lock that is held, until its final event (grant.c)
+ *   lease    what keeps grants alive: one grant's own, or a session (lease.c)
+ *   errand   a conditional write that must get done, and is repeated (errand.c)
+ *   force    an operator's release of somebody else's lock (force.c)
+ *
+ * Invariants
+ * C1  Time first: every input runs all alarms that are due before it is looked
+ *     at. So an answer that comes after a lease has ended cannot revive it.
+ * C2  A lease is counted from before the first send of the write that was
+ *     confirmed, less the margin. A challenger counts from after its read.
+ * C3  An object reports its end exactly once: an attempt in `finished`, a grant
+ *     in `events`, a job in `jobs`. Nothing of it is sent after that, except to
+ *     give back what may still arrive.
+ * C4  Every request that is handed out gets exactly one answer, also after its
+ *     owner has ended.
+ * C5  Ending and reporting need no memory: whatever they need was allocated when
+ *     the object was made. A request that cannot be built is a request that
+ *     failed, and is tried again.
+ *
+ * Transitions
+ *   attempt  QUEUED → SESSION → TRYING ⇄ EXAMINING ⇄ WAITING → over
+ *            (hf__attempt_advance, try_now, examine, wait_for_change, finish)
+ *   grant    HELD → RELEASING → ENDED   (hf__grant_release, hf__grant_end)
+ *   lease    CREATING → LIVE → DEAD     (hf__session_get, confirm, hf__lease_end)
+ */
+#ifndef HF_LOCK_CORE_H
+#define HF_LOCK_CORE_H
+
+#include "base/heap.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "format/format.h"
+
+#define HF_NEVER INT64_MAX
+
+struct hf_core;
+struct hf_name;
+struct hf_attempt;
+struct hf_grant;
+struct hf_lease;
+struct hf_errand;
+struct hf_observation;
+
+enum hf_session_use { HF_USE_SESSION_AUTO, HF_USE_SESSION_ALWAYS, HF_USE_SESSION_NEVER };
+enum hf_expiry_mode { HF_JUDGE_BOTH, HF_JUDGE_OBSERVED, HF_JUDGE_CLOCK };
+
+struct hf_core_options {
+    const struct hf_format *format;
+    struct hf_layout layout; /* outlives the core, as does the owner */
+    struct hf_slice owner;
+    int64_t lease_ms;
+    int64_t period_ms; /* 0: heartbeats are off */
+    int64_t warn_ms;   /* since the last renewal; 0: no warning */
+    int64_t request_timeout_ms;
+    int64_t poll_limit_ms;
+    int64_t skew_ms;
+    int margin_per_mille;
+    enum hf_expiry_mode judge;
+    enum hf_session_use session;
+    size_t own_leases; /* AUTO: so many locks keep their own lease */
+    uint64_t (*random)(void *user);
+    void *random_user;
+    struct hf_log log;
+};
+
+/* ---- requests ---- */
+
+enum hf_request_kind {
+    HF_REQUEST_READ,
+    HF_REQUEST_TRY,
+    HF_REQUEST_TAKE,
+    HF_REQUEST_RESOLVE,
+    HF_REQUEST_JUDGE, /* reading or ending somebody's session */
+    HF_REQUEST_REAP,
+    HF_REQUEST_INTENT,
+    HF_REQUEST_SESSION, /* creating ours */
+    HF_REQUEST_RENEW,
+    HF_REQUEST_ERRAND,
+    HF_REQUEST_FORCE,
+};
+enum { HF_REQUEST_KINDS = HF_REQUEST_FORCE + 1 };
+extern const char *const hf__request_names[HF_REQUEST_KINDS];
+
+struct hf_request {
+    struct hf_list node;
+    struct hf_arena arena; /* the operation's, and good for its answer */
+    struct hf_op op;
+    enum hf_request_kind kind;
+    struct hf_slice about; /* the lock or session, for traces; in the arena */
+
+    /* The core's. */
+    void (*done)(struct hf_core *core, struct hf_request *request, const struct hf_answer *answer,
+                 int64_t now_us);
+    void *owner;
+};
+
+/* ---- alarms ---- */
+
+struct hf_alarm {
+    struct hf_heap_node node;
+    void (*ring)(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us);
+};
+
+/* ---- names ---- */
+
+struct hf_name {
+    struct hf_name *next; /* in its bucket */
+    uint32_t refs;        /* grants, attempts, errands */
+    uint32_t len;
+    struct hf_list grants;
+    struct hf_list attempts; /* first come, first served; only the first one is active */
+    char text[];
+};
+
+static inline struct hf_slice hf__name_text(const struct hf_name *name)
+{
+    return hf__slice(name->text, name->len);
+}
+
+/* ---- leases ---- */
+
+enum hf_lease_state { HF_LEASE_CREATING, HF_LEASE_LIVE, HF_LEASE_DEAD };
+
+struct hf_lease {
+    struct hf_alarm alarm;
+    struct hf_list node;   /* core->leases */
+    struct hf_list grants; /* exactly one unless this is a session */
+    struct hf_list ensures;
+    uint32_t refs;
+    enum hf_lease_state state;
+    bool is_session;
+    bool stopped; /* its grant is being released: no more renewals */
+    struct hf_id id;
+    int64_t version; /* confirmed */
+    int64_t lease_ms;
+    int64_t expires_unix_ms;
+    int64_t confirmed_us;   /* the send that the validity is counted from */
+    int64_t valid_until_us; /* of LIVE */
+    int64_t wanted_ms;      /* of the next renewal; never less than lease_ms */
+
+    struct hf_errand *release;  /* of its grant, waiting for a renewal to come back */
+    struct hf_request *request; /* in flight */
+    bool pending;               /* version + 1 was sent at least once and is not decided */
+    int64_t pending_sent_us;    /* its first send */
+    int64_t pending_lease_ms;
+    int64_t pending_expires_unix_ms;
+    int64_t renew_at_us;
+    int failures;          /* in a row */
+    int64_t failing_us;    /* since when */
+    int failure_code;      /* the last one's */
+    int64_t warn_least_ms; /* of any grant; HF_NEVER: none */
+    bool warned;           /* somebody was, since the last renewal */
+    int64_t idle_us;       /* a session without locks since; 0: it has some */
+    uint32_t renewals;     /* for spacing the re-reads */
+};
+
+/* ---- grants ---- */
+
+enum hf_grant_state { HF_GRANT_HELD, HF_GRANT_RELEASING, HF_GRANT_ENDED };
+enum { HF_EVENT_IS_WARNING = 1, HF_EVENT_IS_FINAL = 2 };
+
+struct hf_grant {
+    struct hf_list of_name;
+    struct hf_list of_lease;
+    struct hf_list event;
+    struct hf_name *name;
+    struct hf_lease *lease;
+    void *user;
+    struct hf_id id;
+    int64_t token;
+    int64_t since_unix_ms;
+    int32_t limit;    /* 0: exclusive */
+    uint32_t entries; /* re-entrant acquires */
+    int64_t warn_ms;
+    char *detail; /* who took it, who forced it and why; NULL: nothing to say */
+    int16_t code; /* the store's error behind the reason, or 0 */
+    uint8_t state;
+    uint8_t reason;
+    uint8_t pending; /* HF_EVENT_IS_… */
+    uint8_t errands; /* on their way for it */
+    bool warned;
+    bool alone; /* shared: nobody else was inside when it was granted */
+};
+
+/* ---- jobs: calls that end with one code ---- */
+
+struct hf_job {
+    struct hf_list node;
+    int code;
+    struct hf_error error;
+    int64_t need_until_us; /* ensure */
+    void *user;
+};
+
+/* ---- attempts ---- */
+
+struct hf_want {
+    struct hf_slice name;
+    int64_t limit;      /* 0: exclusive; HF_READERS_LIMIT: shared */
+    int64_t timeout_ms; /* 0: try; HF_NEVER: for ever */
+    int64_t lease_ms;   /* 0: the client's; otherwise the lock keeps its own lease */
+    int64_t warn_ms;    /* 0: the client's */
+    bool has_data;
+    bool keep_data;
+    struct hf_slice data;
+    struct hf_item extra;
+    bool only_if_exists;
+    bool reentrant;
+    void *user;
+};
+
+enum { HF_TRIES_KEPT = 8 };
+
+struct hf_try {
+    struct hf_id grant;
+    struct hf_lease *session; /* NULL: own lease; counted */
+    int64_t sent_us;
+    int64_t expires_unix_ms;
+    bool unsure; /* its outcome is not known */
+};
+
+enum hf_attempt_state {
+    HF_ATTEMPT_QUEUED,
+    HF_ATTEMPT_SESSION,
+    HF_ATTEMPT_TRYING,
+    HF_ATTEMPT_EXAMINING,
+    HF_ATTEMPT_WAITING,
+};
+
+struct hf_rival {
+    struct hf_holder holder;
+    char kind; /* as in an errand's text */
+    bool dead;
+    bool done; /* reaped */
+};
+
+struct hf_attempt {
+    struct hf_alarm alarm;
+    struct hf_list of_name;
+    struct hf_list of_core; /* waiting for the session, or in `finished` */
+    struct hf_name *name;
+    struct hf_grant *grant; /* made in advance; the result when code is 0 */
+    struct hf_lease *own;   /* likewise, when the lock keeps its own lease */
+    struct hf_arena wants;  /* data and extra */
+    struct hf_arena round;  /* the record that is being examined */
+    struct hf_want want;
+    int code; /* the result, when finished */
+    struct hf_error error;
+
+    enum hf_attempt_state state;
+    bool over;  /* the result has been reported */
+    bool taken; /* … and fetched: the attempt goes with its last request */
+    bool use_session;
+    bool read_next; /* the next step is to read, not to try */
+    bool heard;     /* the store answered at least once */
+    int failures;
+    int rushes; /* tries without waiting in between */
+    int64_t deadline_us;
+    int64_t poll_ms;
+    int64_t wake_us;
+    struct hf_request *request;
+    struct hf_try tries[HF_TRIES_KEPT]; /* newest last */
+    int try_count;
+    bool has_intent;
+    struct hf_id intent;
+    struct hf_lease *intent_session; /* counted */
+
+    struct hf_record record; /* in `round` */
+    struct hf_rival *rivals;
+    size_t rival_count;
+    size_t rival_at;
+    int64_t judge_at_us; /* when the next rival could be judged dead */
+};
+
+/* ---- the client ---- */
+
+struct hf_core {
+    struct hf_core_options options;
+    struct hf_heap alarms;
+    size_t alarm_owners;
+    struct hf_list requests;
+    struct hf_list finished; /* attempts */
+    struct hf_list events;   /* grants */
+    struct hf_list jobs;
+    struct hf_list leases;
+    struct hf_list errands;
+    struct hf_list forces;
+    struct hf_list session_waiters;
+    struct hf_lease *session;
+    struct hf_name **names;
+    size_t name_buckets; /* a power of two */
+    size_t name_count;
+    size_t own_count; /* locks with their own lease, held or wanted */
+    size_t grant_count;
+    size_t outstanding; /* requests that are not answered */
+    struct hf_store_time store_time;
+    bool timeless; /* the store answers without a usable time */
+    struct hf_observation *observed;
+    struct hf_alarm closing_alarm;
+    bool closing;
+    bool closed;
+    bool ending_session;
+    int64_t close_by_us;
+    size_t releasing; /* grants whose release was begun by closing */
+};
+
+int hf__core_init(struct hf_core *core, const struct hf_core_options *options,
+                  struct hf_error *reterr);
+
+/* No request may be outstanding. Grants and attempts that were handed out are not freed. */
+void hf__core_free(struct hf_core *core);
+
+/* Inputs. `now` never goes back. */
+void hf__core_tick(struct hf_core *core, int64_t now_us);
+void hf__core_answer(struct hf_core *core, struct hf_request *request,
+                     const struct hf_answer *answer, int64_t now_us);
+/* Copies what it is given. The attempt stays until it has been fetched from `finished`. */
+int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t now_us,
+                     struct hf_attempt **ret, struct hf_error *reterr);
+void hf__core_cancel(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
+
+struct hf_release {
+    bool has_data;
+    struct hf_slice data;
+    enum hf_reason reason; /* RELEASED or CLOSED */
+};
+/* False if the lock is not held any more. A re-entrant lock only counts down. */
+bool hf__core_release(struct hf_core *core, struct hf_grant *grant, const struct hf_release *how,
+                      int64_t now_us);
+/* Stops caring for a lock without releasing it. */
+void hf__core_abandon(struct hf_core *core, struct hf_grant *grant, int64_t now_us);
+
+/* Jobs: each ends in `jobs`. */
+void hf__core_ensure(struct hf_core *core, struct hf_grant *grant, int64_t at_least_ms,
+                     struct hf_job *job, int64_t now_us);
+void hf__core_set_data(struct hf_core *core, struct hf_grant *grant, bool has_data,
+                       struct hf_slice data, struct hf_job *job, int64_t now_us);
+void hf__core_force(struct hf_core *core, struct hf_slice name, struct hf_slice by,
+                    struct hf_slice reason, int64_t timeout_ms, struct hf_job *job, int64_t now_us);
+
+/* Releases everything, then ends the session; `closed` says when. */
+void hf__core_close(struct hf_core *core, int64_t limit_ms, int64_t now_us);
+
+/* Outputs. NULL when there is nothing (more). */
+struct hf_request *hf__core_next_request(struct hf_core *core);
+struct hf_attempt *hf__core_next_finished(struct hf_core *core);
+/* Sets which of HF_EVENT_IS_…, one at a time. */
+struct hf_grant *hf__core_next_event(struct hf_core *core, int *ret_which);
+struct hf_job *hf__core_next_job(struct hf_core *core);
+/* When hf__core_tick is wanted next. */
+int64_t hf__core_next_us(const struct hf_core *core);
+
+/* A fetched attempt; its grant, if any, is the caller's. */
+void hf__attempt_free(struct hf_core *core, struct hf_attempt *attempt);
+/* An ended grant. */
+void hf__grant_free(struct hf_core *core, struct hf_grant *grant);
+
+/* How long the grant is certain to be held; 0: not any more, or not certain. */
+static inline int64_t hf__grant_left_us(const struct hf_grant *grant, int64_t now_us)
+{
+    if (grant->state != HF_GRANT_HELD || grant->lease->valid_until_us <= now_us) return 0;
+    return grant->lease->valid_until_us - now_us;
+}
+
+#endif

@@ -1,0 +1,177 @@
+/*
+ * A lock that is held, from its confirmation to its final event.
+ *
+ * Invariants
+ * G1  A grant ends once, with one reason, and is then in nobody's list but
+ *     `events`.
+ * G2  A release and a renewal of one lock are never in flight together; after a
+ *     release has begun no renewal is sent.
+ */
+#include <stdio.h>
+
+#include "lock/inside.h"
+
+void hf__grant_claim(const struct hf_core *core, const struct hf_grant *grant, struct hf_claim *ret)
+{
+    *ret = (struct hf_claim){
+        .name = hf__name_text(grant->name),
+        .owner = core->options.owner,
+        .grant = grant->id,
+        .session = grant->lease->is_session ? &grant->lease->id : NULL,
+        .limit = grant->limit,
+        .version = grant->lease->version,
+        .lease_ms = grant->lease->lease_ms,
+        .expires_unix_ms = grant->lease->expires_unix_ms,
+        .since_unix_ms = grant->since_unix_ms,
+    };
+}
+
+static void announce(struct hf_core *core, struct hf_grant *grant, uint8_t what)
+{
+    if (!grant->pending) hf__list_append(&core->events, &grant->event);
+    grant->pending |= what;
+}
+
+void hf__grant_warn(struct hf_core *core, struct hf_grant *grant)
+{
+    grant->warned = true;
+    announce(core, grant, HF_EVENT_IS_WARNING);
+}
+
+struct hf_grant *hf__core_next_event(struct hf_core *core, int *ret_which)
+{
+    if (hf__list_empty(&core->events)) return NULL;
+    struct hf_grant *grant = HF_CONTAINER(core->events.next, struct hf_grant, event);
+    uint8_t which = grant->pending & HF_EVENT_IS_WARNING ? HF_EVENT_IS_WARNING : HF_EVENT_IS_FINAL;
+    grant->pending &= (uint8_t)~which;
+    if (!grant->pending) hf__list_remove(&grant->event);
+    *ret_which = which;
+    return grant;
+}
+
+void hf__grant_end(struct hf_core *core, struct hf_grant *grant, enum hf_reason reason, int code,
+                   const char *detail, int64_t now_us)
+{
+    if (grant->state == HF_GRANT_ENDED) return;
+    struct hf_name *name = grant->name;
+    struct hf_lease *lease = grant->lease;
+    if (grant->errands) hf__errand_forget(core, grant);
+    lease->release = NULL;
+    grant->state = HF_GRANT_ENDED;
+    grant->reason = (uint8_t)reason;
+    grant->code = (int16_t)code;
+    grant->detail = hf__strdup(detail); /* for want of memory the reason goes without */
+    hf__list_remove(&grant->of_name);
+    hf__list_remove(&grant->of_lease);
+    grant->lease = NULL;
+    core->grant_count--;
+    if (!lease->is_session) {
+        core->own_count--;
+        hf__lease_end(core, lease, reason, code, detail, now_us);
+    }
+    hf__lease_unref(core, lease);
+    announce(core, grant, HF_EVENT_IS_FINAL);
+    name->refs++;
+    hf__name_advance(core, name, now_us);
+    hf__name_unref(core, name);
+    if (core->closing && !core->closed) {
+        if (core->releasing > 0) core->releasing--;
+        hf__alarm_set(core, &core->closing_alarm, now_us);
+    }
+}
+
+void hf__grant_end_as(struct hf_core *core, struct hf_grant *grant, const struct hf_record *record,
+                      int64_t now_us)
+{
+    struct hf_error detail = {0};
+    enum hf_reason reason = HF_REASON_DELETED;
+    if (!record->exists) {
+        hf__error_set(&detail, 0, "its record is gone");
+    } else if (record->forced_by.len > 0) {
+        reason = HF_REASON_FORCED;
+        hf__error_set(&detail, 0, "by %.*s: %.*s", HF_FMT(record->forced_by),
+                      HF_FMT(record->forced_reason));
+    } else if (hf__record_is_held(record)) {
+        reason = HF_REASON_TAKEN;
+        hf__error_set(&detail, 0, "by %.*s", HF_FMT(record->owner));
+    } else {
+        hf__error_set(&detail, 0, "its grant was removed from the record");
+    }
+    hf__grant_end(core, grant, reason, 0, detail.message, now_us);
+}
+
+/* ---- release ---- */
+
+bool hf__core_release(struct hf_core *core, struct hf_grant *grant, const struct hf_release *how,
+                      int64_t now_us)
+{
+    hf__core_tick(core, now_us);
+    if (grant->state != HF_GRANT_HELD) return false;
+    if (grant->entries > 1) {
+        grant->entries--;
+        return true;
+    }
+    struct hf_lease *lease = grant->lease;
+    struct hf_errand *errand = hf__errand_for(core, HF_ERRAND_RELEASE, grant);
+    if (!errand) {
+        /* Without memory for a release the lock is left to expire; it is not held any more. */
+        if (!lease->is_session) lease->stopped = true;
+        hf__grant_end(core, grant, HF_REASON_UNCONFIRMED, HF_ERR_NO_MEMORY, NULL, now_us);
+        return true;
+    }
+    grant->state = HF_GRANT_RELEASING;
+    grant->reason = (uint8_t)how->reason;
+    errand->claim.last = grant->alone;
+    errand->claim.has_data = how->has_data;
+    errand->claim.data = hf__arena_copy(&errand->arena, how->data);
+    /* Behind those that are held, where closing looks first. */
+    hf__list_remove(&grant->of_lease);
+    hf__list_append(&lease->grants, &grant->of_lease);
+    if (!lease->is_session) {
+        lease->stopped = true;
+        hf__lease_schedule(core, lease, now_us);
+        if (lease->request && !HF_BUG(RENEW_AFTER_RELEASE)) { /* G2 */
+            lease->release = errand;
+            return true;
+        }
+    }
+    hf__errand_start(core, errand, core->options.lease_ms, now_us);
+    return true;
+}
+
+void hf__core_abandon(struct hf_core *core, struct hf_grant *grant, int64_t now_us)
+{
+    hf__core_tick(core, now_us);
+    if (grant->state != HF_GRANT_HELD) return;
+    if (!grant->lease->is_session) grant->lease->stopped = true;
+    hf__grant_end(core, grant, HF_REASON_ABANDONED, 0, NULL, now_us);
+}
+
+void hf__core_set_data(struct hf_core *core, struct hf_grant *grant, bool has_data,
+                       struct hf_slice data, struct hf_job *job, int64_t now_us)
+{
+    hf__core_tick(core, now_us);
+    if (grant->state != HF_GRANT_HELD) {
+        hf__job_done(core, job, HF_ERR_LOST, "the lock is not held any more");
+        return;
+    }
+    struct hf_errand *errand =
+        grant->errands < 100 ? hf__errand_for(core, HF_ERRAND_DATA, grant) : NULL;
+    if (!errand) {
+        hf__job_done(core, job, HF_ERR_NO_MEMORY, "out of memory");
+        return;
+    }
+    errand->job = job;
+    errand->claim.has_data = has_data;
+    errand->claim.data = hf__arena_copy(&errand->arena, data);
+    hf__errand_start(core, errand, grant->lease->lease_ms, now_us);
+}
+
+void hf__grant_free(struct hf_core *core, struct hf_grant *grant)
+{
+    if (!grant) return;
+    if (grant->pending) hf__list_remove(&grant->event);
+    hf__name_unref(core, grant->name);
+    hf__free(grant->detail);
+    hf__free(grant);
+}

@@ -1,0 +1,173 @@
+/* What the files of the protocol share. Private to them. */
+#ifndef HF_LOCK_INSIDE_H
+#define HF_LOCK_INSIDE_H
+
+#include "base/alloc.h"
+#include "format/mutant.h"
+#include "lock/core.h"
+
+/* ---- core.c ---- */
+
+/* How an answer bears on the request. */
+enum hf_answer_class {
+    HF_ANSWER_OK,
+    HF_ANSWER_REFUSED, /* the condition failed; the answer has the item, if there is one */
+    HF_ANSWER_UNSURE,  /* the write may have happened */
+    HF_ANSWER_FAILED,  /* nothing happened; worth another try */
+    HF_ANSWER_FATAL,   /* nothing happened, and never will */
+};
+enum hf_answer_class hf__classify(const struct hf_answer *answer);
+
+bool hf__alarm_init(struct hf_core *core, struct hf_alarm *alarm,
+                    void (*ring)(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us));
+void hf__alarm_done(struct hf_core *core, struct hf_alarm *alarm);
+/* HF_NEVER clears it. */
+void hf__alarm_set(struct hf_core *core, struct hf_alarm *alarm, int64_t at_us);
+
+typedef void (*hf_request_fn)(struct hf_core *core, struct hf_request *request,
+                              const struct hf_answer *answer, int64_t now_us);
+/* NULL when out of memory. Fill op, then send or drop it. */
+struct hf_request *hf__request_new(struct hf_core *core, enum hf_request_kind kind,
+                                   struct hf_slice about, hf_request_fn done, void *owner);
+void hf__request_send(struct hf_core *core, struct hf_request *request);
+
+void hf__new_id(struct hf_core *core, struct hf_id *ret);
+/* In [0, below). */
+int64_t hf__random_below(struct hf_core *core, int64_t below);
+/* How long to wait after so many failures in a row. */
+int64_t hf__backoff_us(struct hf_core *core, int failures, int64_t most_us);
+
+struct hf_name *hf__name_get(struct hf_core *core, struct hf_slice text);
+struct hf_name *hf__name_find(const struct hf_core *core, struct hf_slice text);
+void hf__name_unref(struct hf_core *core, struct hf_name *name);
+/* The exclusive grant of this client, held or being released; or NULL. */
+struct hf_grant *hf__name_exclusive(const struct hf_name *name);
+/* Whether this client holds, or is about to hold, the grant with this id. */
+bool hf__name_cares_for(const struct hf_name *name, struct hf_slice grant);
+
+struct hf_interval hf__core_store_time(const struct hf_core *core, int64_t now_us);
+/* The holder's share of the clocks' uncertainty is taken off. */
+int64_t hf__valid_until_us(const struct hf_core *core, int64_t sent_us, int64_t lease_ms);
+/* When a lease that begins now ends by the store's clock, at the latest; 0: not known. */
+int64_t hf__expires_unix_ms(const struct hf_core *core, int64_t now_us, int64_t lease_ms);
+/* When a record that is released now may be deleted; 0: never. */
+int64_t hf__ttl_unix_s(const struct hf_core *core, int64_t now_us, int64_t after_ms);
+
+/* ---- observation.c ---- */
+
+struct hf_verdict {
+    bool dead;
+    int64_t judge_at_us; /* when it could be found dead, if nothing changes; HF_NEVER */
+};
+/* What is to be thought of a holder whose sign of life was just read. */
+struct hf_verdict hf__judge(struct hf_core *core, const struct hf_liveness *liveness,
+                            int64_t now_us);
+/* Whether this grant has been in the way for so long that it may be an orphan; once per lease. */
+bool hf__worth_asking(struct hf_core *core, struct hf_slice grant, int64_t lease_ms,
+                      int64_t now_us);
+bool hf__observations_init(struct hf_core *core);
+void hf__observations_free(struct hf_core *core);
+
+/* ---- lease.c ---- */
+
+struct hf_lease *hf__lease_new(struct hf_core *core, bool is_session);
+void hf__lease_unref(struct hf_core *core, struct hf_lease *lease);
+/* Begins to keep: the write that made it was first sent at sent_us. */
+void hf__lease_begin(struct hf_core *core, struct hf_lease *lease, int64_t sent_us, int64_t now_us);
+void hf__lease_end(struct hf_core *core, struct hf_lease *lease, enum hf_reason reason, int code,
+                   const char *detail, int64_t now_us);
+void hf__lease_schedule(struct hf_core *core, struct hf_lease *lease, int64_t now_us);
+/* A grant joins; its warning is watched for. */
+void hf__lease_add(struct hf_core *core, struct hf_lease *lease, struct hf_grant *grant,
+                   int64_t now_us);
+
+/* ---- session.c ---- */
+
+/* The live session, or NULL: then one is being made, and session_waiters are called. */
+struct hf_lease *hf__session_get(struct hf_core *core, int64_t now_us);
+struct hf_lease *hf__session_find(const struct hf_core *core, struct hf_slice id);
+/* The alarm of a session that is being created. */
+void hf__session_retry(struct hf_core *core, struct hf_lease *session, int64_t now_us);
+/* What others wrote into the record. */
+void hf__session_heard(struct hf_core *core, struct hf_lease *session,
+                       const struct hf_session_record *record, int64_t now_us);
+/* Looks whether a lock is still in its record, now and then. */
+void hf__session_recheck(struct hf_core *core, struct hf_lease *session, int64_t now_us);
+/* Tells the table that a session is over: ours, whatever its version. */
+void hf__session_drop(struct hf_core *core, const struct hf_id *id, int64_t now_us);
+
+/* ---- grant.c ---- */
+
+void hf__grant_claim(const struct hf_core *core, const struct hf_grant *grant,
+                     struct hf_claim *ret);
+/* The final event. `detail` is copied. */
+void hf__grant_end(struct hf_core *core, struct hf_grant *grant, enum hf_reason reason, int code,
+                   const char *detail, int64_t now_us);
+void hf__grant_warn(struct hf_core *core, struct hf_grant *grant);
+/* Why a grant is no longer in its record. */
+void hf__grant_end_as(struct hf_core *core, struct hf_grant *grant, const struct hf_record *record,
+                      int64_t now_us);
+/* ---- attempt.c ---- */
+
+void hf__attempt_session_ready(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
+void hf__attempt_fail(struct hf_core *core, struct hf_attempt *attempt,
+                      const struct hf_error *error, int64_t now_us);
+/* Lets the first in line go on, at once. */
+void hf__name_advance(struct hf_core *core, struct hf_name *name, int64_t now_us);
+
+/* ---- errand.c ---- */
+
+enum hf_errand_kind {
+    HF_ERRAND_RELEASE,   /* of a grant: a final event follows */
+    HF_ERRAND_GIVE_BACK, /* of what nobody here wants */
+    HF_ERRAND_WITHDRAW,  /* an intent */
+    HF_ERRAND_ASK,
+    HF_ERRAND_CLEAR,
+    HF_ERRAND_END_SESSION,
+    HF_ERRAND_DATA,
+    HF_ERRAND_RECHECK,
+};
+
+struct hf_errand {
+    struct hf_alarm alarm;
+    struct hf_list node;
+    enum hf_errand_kind kind;
+    struct hf_request *request;
+    struct hf_arena arena;  /* what follows lives here */
+    struct hf_name *name;   /* counted; NULL for sessions */
+    struct hf_grant *grant; /* RELEASE, DATA, RECHECK */
+    struct hf_job *job;     /* DATA */
+    struct hf_claim claim;
+    struct hf_id session;   /* claim.session points here */
+    struct hf_slice text;   /* ASK */
+    struct hf_slice target; /* ASK, CLEAR, END_SESSION: the session; WITHDRAW: the member */
+    struct hf_values asked; /* CLEAR */
+    struct hf_values revoked;
+    int failures;
+    int64_t give_up_us;
+    bool sent; /* an earlier copy may have landed */
+};
+
+/* NULL when out of memory. Fill it, then start; after that it is on its own. */
+struct hf_errand *hf__errand_new(struct hf_core *core, enum hf_errand_kind kind,
+                                 struct hf_name *name);
+struct hf_errand *hf__errand_for(struct hf_core *core, enum hf_errand_kind kind,
+                                 struct hf_grant *grant);
+void hf__errand_start(struct hf_core *core, struct hf_errand *errand, int64_t patience_ms,
+                      int64_t now_us);
+void hf__errand_free(struct hf_core *core, struct hf_errand *errand);
+/* Ends early what is done for a grant that has ended otherwise. */
+void hf__errand_forget(struct hf_core *core, const struct hf_grant *grant);
+/* Gives back a grant or an intent that may be in the record; best effort. kind as in a text. */
+void hf__give_back(struct hf_core *core, struct hf_name *name, char kind, const struct hf_id *grant,
+                   const struct hf_id *session, int64_t now_us);
+
+/* ---- force.c ---- */
+
+void hf__forces_fail(struct hf_core *core, int64_t now_us);
+
+/* A job's end. */
+void hf__job_done(struct hf_core *core, struct hf_job *job, int code, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif

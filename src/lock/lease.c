@@ -1,0 +1,393 @@
+/*
+ * Keeping: one machine renews what holds one lock or a session's many.
+ *
+ * Invariants
+ * K1  At most one renewal is in flight. It takes the record from `version` to
+ *     version + 1, and is repeated under the same number until it is decided.
+ * K2  valid_until_us is counted from the first send of the confirmed version.
+ *     A confirmed renewal never shortens it; an unconfirmed one never touches it.
+ * K3  When valid_until_us has passed the lease is dead, whatever comes later.
+ * K4  Once its grant is being released a lease is not renewed any more.
+ */
+#include "lock/inside.h"
+
+static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us);
+
+struct hf_lease *hf__lease_new(struct hf_core *core, bool is_session)
+{
+    struct hf_lease *lease = hf__calloc(1, sizeof *lease);
+    if (!lease) return NULL;
+    if (!hf__alarm_init(core, &lease->alarm, ring)) {
+        hf__free(lease);
+        return NULL;
+    }
+    hf__list_init(&lease->grants);
+    hf__list_init(&lease->ensures);
+    hf__list_init(&lease->node);
+    hf__list_append(&core->leases, &lease->node);
+    lease->refs = 1;
+    lease->is_session = is_session;
+    lease->state = HF_LEASE_CREATING;
+    lease->wanted_ms = lease->lease_ms = core->options.lease_ms;
+    lease->warn_least_ms = HF_NEVER;
+    return lease;
+}
+
+void hf__lease_unref(struct hf_core *core, struct hf_lease *lease)
+{
+    if (!lease || --lease->refs > 0) return;
+    hf__alarm_done(core, &lease->alarm);
+    hf__list_remove(&lease->node);
+    hf__free(lease);
+}
+
+static struct hf_grant *only_grant(const struct hf_lease *lease)
+{
+    if (lease->is_session || hf__list_empty(&lease->grants)) return NULL;
+    return HF_CONTAINER(lease->grants.next, struct hf_grant, of_lease);
+}
+
+static int64_t warn_due_us(const struct hf_lease *lease)
+{
+    if (lease->warn_least_ms == HF_NEVER) return HF_NEVER;
+    return lease->confirmed_us + lease->warn_least_ms * 1000;
+}
+
+void hf__lease_schedule(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
+{
+    (void)now_us;
+    if (lease->state != HF_LEASE_LIVE || lease->stopped) {
+        hf__alarm_set(core, &lease->alarm, HF_NEVER);
+        return;
+    }
+    int64_t at_us = lease->valid_until_us;
+    int64_t warn_us = warn_due_us(lease);
+    if (warn_us < at_us) at_us = warn_us;
+    if (!lease->request && lease->renew_at_us < at_us) at_us = lease->renew_at_us;
+    hf__alarm_set(core, &lease->alarm, at_us);
+}
+
+void hf__lease_add(struct hf_core *core, struct hf_lease *lease, struct hf_grant *grant,
+                   int64_t now_us)
+{
+    lease->refs++;
+    lease->idle_us = 0;
+    grant->lease = lease;
+    hf__list_append(&lease->grants, &grant->of_lease);
+    if (grant->warn_ms > 0 && grant->warn_ms < lease->warn_least_ms)
+        lease->warn_least_ms = grant->warn_ms;
+    hf__lease_schedule(core, lease, now_us);
+}
+
+static void set_validity(struct hf_core *core, struct hf_lease *lease, int64_t sent_us,
+                         int64_t now_us)
+{
+    if (HF_BUG(LEASE_FROM_ANSWER)) sent_us = now_us;
+    lease->confirmed_us = sent_us;
+    lease->valid_until_us = hf__valid_until_us(core, sent_us, lease->lease_ms);
+    lease->renew_at_us =
+        core->options.period_ms ? sent_us + core->options.period_ms * 1000 : HF_NEVER;
+    lease->pending = false;
+    lease->failures = 0;
+    lease->failure_code = 0;
+}
+
+void hf__lease_begin(struct hf_core *core, struct hf_lease *lease, int64_t sent_us, int64_t now_us)
+{
+    lease->state = HF_LEASE_LIVE;
+    lease->version = 1;
+    set_validity(core, lease, sent_us, now_us);
+    hf__lease_schedule(core, lease, now_us);
+}
+
+/* ---- the end ---- */
+
+void hf__lease_end(struct hf_core *core, struct hf_lease *lease, enum hf_reason reason, int code,
+                   const char *detail, int64_t now_us)
+{
+    if (lease->state == HF_LEASE_DEAD) return;
+    lease->refs++;
+    lease->state = HF_LEASE_DEAD;
+    hf__alarm_set(core, &lease->alarm, HF_NEVER);
+    if (core->session == lease) {
+        core->session = NULL;
+        hf__lease_unref(core, lease);
+    }
+    struct hf_list *node;
+    while ((node = hf__list_pop(&lease->ensures))) {
+        hf__job_done(core, HF_CONTAINER(node, struct hf_job, node), HF_ERR_LOST,
+                     "the lock was lost: %s", hf_reason_meaning(reason));
+    }
+    /* Those that are being released end with their release. */
+    for (struct hf_list *at = lease->grants.next, *next; at != &lease->grants; at = next) {
+        next = at->next;
+        struct hf_grant *grant = HF_CONTAINER(at, struct hf_grant, of_lease);
+        if (grant->state == HF_GRANT_HELD) hf__grant_end(core, grant, reason, code, detail, now_us);
+    }
+    hf__lease_unref(core, lease);
+}
+
+/* The time is up. Nobody needs to wait for what we gave up: say so, if the store listens. */
+static void expire(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
+{
+    struct hf_grant *grant = only_grant(lease);
+    struct hf_name *name = grant ? grant->name : NULL;
+    struct hf_id id = grant ? grant->id : lease->id;
+    if (name) name->refs++;
+    if (lease->failures > 0) {
+        struct hf_error detail;
+        hf__error_set(&detail, 0, "%s, for the last %lld ms", hf_error_meaning(lease->failure_code),
+                      (long long)((now_us - lease->failing_us) / 1000));
+        hf__lease_end(core, lease, HF_REASON_UNREACHABLE, lease->failure_code, detail.message,
+                      now_us);
+    } else {
+        hf__lease_end(core, lease, HF_REASON_EXPIRED, 0, NULL, now_us);
+    }
+    if (lease->is_session) hf__session_drop(core, &id, now_us);
+    else if (name) hf__give_back(core, name, 'x', &id, NULL, now_us);
+    hf__name_unref(core, name);
+}
+
+static void warn(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
+{
+    lease->warned = true;
+    lease->warn_least_ms = HF_NEVER;
+    for (struct hf_list *at = lease->grants.next; at != &lease->grants; at = at->next) {
+        struct hf_grant *grant = HF_CONTAINER(at, struct hf_grant, of_lease);
+        if (grant->state != HF_GRANT_HELD || grant->warned || grant->warn_ms <= 0) continue;
+        if (lease->confirmed_us + grant->warn_ms * 1000 <= now_us) hf__grant_warn(core, grant);
+        else if (grant->warn_ms < lease->warn_least_ms) lease->warn_least_ms = grant->warn_ms;
+    }
+}
+
+static void forget_warnings(struct hf_lease *lease)
+{
+    if (!lease->warned) return;
+    lease->warned = false;
+    for (struct hf_list *at = lease->grants.next; at != &lease->grants; at = at->next) {
+        struct hf_grant *grant = HF_CONTAINER(at, struct hf_grant, of_lease);
+        grant->warned = false;
+        if (grant->warn_ms > 0 && grant->warn_ms < lease->warn_least_ms)
+            lease->warn_least_ms = grant->warn_ms;
+    }
+}
+
+/* ---- renewing ---- */
+
+static void settle_ensures(struct hf_core *core, struct hf_lease *lease)
+{
+    for (struct hf_list *at = lease->ensures.next, *next; at != &lease->ensures; at = next) {
+        next = at->next;
+        struct hf_job *job = HF_CONTAINER(at, struct hf_job, node);
+        if (job->need_until_us > lease->valid_until_us) continue;
+        hf__list_remove(at);
+        hf__job_done(core, job, 0, " ");
+    }
+}
+
+static void confirm(struct hf_core *core, struct hf_lease *lease, int64_t lease_ms, int64_t now_us)
+{
+    lease->version++;
+    lease->lease_ms = lease_ms;
+    lease->expires_unix_ms = lease->pending_expires_unix_ms;
+    if (lease->wanted_ms < lease_ms) lease->wanted_ms = lease_ms;
+    set_validity(core, lease, lease->pending_sent_us, now_us);
+    forget_warnings(lease);
+    settle_ensures(core, lease);
+    if (!hf__list_empty(&lease->ensures)) lease->renew_at_us = now_us;
+    lease->renewals++;
+}
+
+static void failed(struct hf_core *core, struct hf_lease *lease, int code, int64_t now_us)
+{
+    if (lease->failures++ == 0) lease->failing_us = now_us;
+    lease->failure_code = code;
+    lease->renew_at_us = now_us + hf__backoff_us(core, lease->failures, lease->lease_ms * 1000 / 8);
+}
+
+/* Own lease: the record that refused a renewal. */
+static void refused_own(struct hf_core *core, struct hf_lease *lease, struct hf_request *request,
+                        const struct hf_answer *answer, int64_t now_us)
+{
+    const struct hf_format *format = core->options.format;
+    struct hf_grant *grant = only_grant(lease);
+    struct hf_claim claim;
+    struct hf_record record;
+    hf__grant_claim(core, grant, &claim);
+    format->parse(&core->options.layout, &request->arena, answer->has_item, answer->item, &record);
+    if (request->arena.failed) {
+        failed(core, lease, HF_ERR_NO_MEMORY, now_us);
+    } else if (format->holds(&record, &claim) && format->version(&record) == lease->version + 1) {
+        confirm(core, lease, record.liveness.lease_ms, now_us); /* an earlier copy landed */
+    } else {
+        hf__grant_end_as(core, grant, &record, now_us);
+    }
+}
+
+static void refused_session(struct hf_core *core, struct hf_lease *lease,
+                            struct hf_request *request, const struct hf_answer *answer,
+                            int64_t now_us)
+{
+    struct hf_session_record record;
+    core->options.format->sessions->parse(&core->options.layout, &request->arena, answer->has_item,
+                                          answer->item, &record);
+    if (request->arena.failed) {
+        failed(core, lease, HF_ERR_NO_MEMORY, now_us);
+    } else if (record.exists && !record.damaged && record.version_number == lease->version + 1) {
+        confirm(core, lease, record.liveness.lease_ms, now_us);
+        hf__session_heard(core, lease, &record, now_us);
+    } else {
+        hf__lease_end(core, lease, HF_REASON_SESSION_ENDED, 0,
+                      record.exists ? "its record was changed by others" : "its record is gone",
+                      now_us);
+    }
+}
+
+static void heard_new_session(struct hf_core *core, struct hf_lease *lease,
+                              struct hf_request *request, const struct hf_answer *answer,
+                              int64_t now_us)
+{
+    struct hf_session_record record;
+    core->options.format->sessions->parse(&core->options.layout, &request->arena, answer->has_item,
+                                          answer->item, &record);
+    if (!record.damaged) hf__session_heard(core, lease, &record, now_us);
+    hf__session_recheck(core, lease, now_us);
+}
+
+static void renewed(struct hf_core *core, struct hf_request *request,
+                    const struct hf_answer *answer, int64_t now_us)
+{
+    struct hf_lease *lease = request->owner;
+    lease->request = NULL;
+    if (lease->state != HF_LEASE_LIVE) {
+        hf__lease_unref(core, lease);
+        return;
+    }
+    if (lease->stopped && !HF_BUG(RENEW_AFTER_RELEASE)) {
+        struct hf_errand *release = lease->release;
+        lease->release = NULL;
+        if (release) hf__errand_start(core, release, core->options.lease_ms, now_us);
+        hf__lease_unref(core, lease);
+        return;
+    }
+    switch (hf__classify(answer)) {
+    case HF_ANSWER_OK:
+        confirm(core, lease, lease->pending_lease_ms, now_us);
+        if (lease->is_session) heard_new_session(core, lease, request, answer, now_us);
+        break;
+    case HF_ANSWER_REFUSED:
+        if (lease->is_session) refused_session(core, lease, request, answer, now_us);
+        else refused_own(core, lease, request, answer, now_us);
+        break;
+    default: failed(core, lease, answer->code, now_us); break;
+    }
+    hf__lease_schedule(core, lease, now_us);
+    hf__lease_unref(core, lease);
+}
+
+static void build_renewal(struct hf_core *core, struct hf_lease *lease, struct hf_request *request)
+{
+    const struct hf_core_options *options = &core->options;
+    if (lease->is_session) {
+        struct hf_session_claim claim = {
+            .id = lease->id,
+            .owner = options->owner,
+            .version = lease->version + 1,
+            .lease_ms = lease->pending_lease_ms,
+            .expires_unix_ms = lease->pending_expires_unix_ms,
+            .ttl_unix_s = hf__ttl_unix_s(core, lease->pending_sent_us, lease->pending_lease_ms),
+        };
+        options->format->sessions->renew(&options->layout, &request->arena, &claim, &request->op);
+        return;
+    }
+    struct hf_claim claim;
+    hf__grant_claim(core, only_grant(lease), &claim);
+    claim.version = lease->version + 1;
+    claim.lease_ms = lease->pending_lease_ms;
+    claim.expires_unix_ms = lease->pending_expires_unix_ms;
+    options->format->renew(&options->layout, &request->arena, &claim, &request->op);
+}
+
+static void send_renewal(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
+{
+    if (!lease->pending) {
+        lease->pending = true;
+        lease->pending_sent_us = now_us;
+        lease->pending_lease_ms = lease->wanted_ms;
+        lease->pending_expires_unix_ms = hf__expires_unix_ms(core, now_us, lease->wanted_ms);
+    } else if (HF_BUG(FROM_RESEND)) {
+        lease->pending_sent_us = now_us;
+    }
+    struct hf_slice about =
+        lease->is_session ? HF_LIT("session") : hf__name_text(only_grant(lease)->name);
+    struct hf_request *request = hf__request_new(core, HF_REQUEST_RENEW, about, renewed, lease);
+    if (!request) {
+        failed(core, lease, HF_ERR_NO_MEMORY, now_us);
+        return;
+    }
+    lease->refs++;
+    lease->request = request;
+    build_renewal(core, lease, request);
+    hf__request_send(core, request);
+}
+
+/* A session that nobody has used for a lease is not worth a write per period. */
+static bool is_idle(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
+{
+    enum { CORE_AND_CALLER = 2 };
+    if (!lease->is_session || !hf__list_empty(&lease->grants) || lease->pending ||
+        lease->refs > CORE_AND_CALLER)
+        return false;
+    if (lease->idle_us == 0) lease->idle_us = now_us;
+    return now_us - lease->idle_us >= core->options.lease_ms * 1000;
+}
+
+static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us)
+{
+    struct hf_lease *lease = HF_CONTAINER(alarm, struct hf_lease, alarm);
+    if (lease->state == HF_LEASE_CREATING && lease->is_session) {
+        hf__session_retry(core, lease, now_us);
+        return;
+    }
+    if (lease->state != HF_LEASE_LIVE || (lease->stopped && !HF_BUG(RENEW_AFTER_RELEASE))) return;
+    lease->refs++;
+    if (now_us >= lease->valid_until_us) {
+        expire(core, lease, now_us);
+    } else {
+        if (now_us >= warn_due_us(lease)) warn(core, lease, now_us);
+        if (now_us >= lease->renew_at_us && !lease->request) {
+            if (is_idle(core, lease, now_us)) {
+                hf__session_drop(core, &lease->id, now_us);
+                hf__lease_end(core, lease, HF_REASON_RELEASED, 0, NULL, now_us);
+            } else {
+                send_renewal(core, lease, now_us);
+            }
+        }
+    }
+    hf__lease_schedule(core, lease, now_us);
+    hf__lease_unref(core, lease);
+}
+
+void hf__core_ensure(struct hf_core *core, struct hf_grant *grant, int64_t at_least_ms,
+                     struct hf_job *job, int64_t now_us)
+{
+    hf__core_tick(core, now_us);
+    if (hf__grant_left_us(grant, now_us) <= 0) {
+        hf__job_done(core, job, HF_ERR_LOST, "the lock is not held any more");
+        return;
+    }
+    struct hf_lease *lease = grant->lease;
+    job->need_until_us = now_us + at_least_ms * 1000;
+    if (job->need_until_us <= lease->valid_until_us) {
+        hf__job_done(core, job, 0, " ");
+        return;
+    }
+    int64_t needed_ms = (at_least_ms * 1000 + 999 - core->options.margin_per_mille) /
+                            (1000 - core->options.margin_per_mille) +
+                        1;
+    if (needed_ms > lease->wanted_ms) lease->wanted_ms = needed_ms;
+    hf__list_append(&lease->ensures, &job->node);
+    lease->renew_at_us = now_us;
+    if (!lease->request) send_renewal(core, lease, now_us);
+    hf__lease_schedule(core, lease, now_us);
+}

@@ -1,0 +1,232 @@
+/*
+ * Sessions: one record that keeps any number of locks alive (lease.c renews it).
+ *
+ * Invariants
+ * S1  A session is created on absence, and used only after that is confirmed.
+ * S2  An id that was given up is never taken up again: a lost session makes room
+ *     for a new one.
+ * S3  What others ask for is given back unless somebody here holds or attempts
+ *     it; what is revoked is given back in any case. Both are then cleared.
+ */
+#include "lock/inside.h"
+
+enum { HEARD_MAX = 64, RECHECK_ALL_UP_TO = 8, RECHECK_EVERY = 8 };
+
+struct hf_lease *hf__session_find(const struct hf_core *core, struct hf_slice id)
+{
+    struct hf_lease *session = core->session;
+    if (!session || session->state != HF_LEASE_LIVE || !hf__id_is(&session->id, id)) return NULL;
+    return session;
+}
+
+static void created(struct hf_core *core, struct hf_request *request,
+                    const struct hf_answer *answer, int64_t now_us);
+
+static void send_creation(struct hf_core *core, struct hf_lease *session, int64_t now_us)
+{
+    const struct hf_core_options *options = &core->options;
+    struct hf_request *request =
+        hf__request_new(core, HF_REQUEST_SESSION, HF_LIT("session"), created, session);
+    if (!request) {
+        hf__alarm_set(core, &session->alarm,
+                      now_us + hf__backoff_us(core, ++session->failures, 1000000));
+        return;
+    }
+    struct hf_session_claim claim = {
+        .id = session->id,
+        .owner = options->owner,
+        .version = 1,
+        .lease_ms = session->lease_ms,
+        .expires_unix_ms = session->pending_expires_unix_ms,
+        .ttl_unix_s = hf__ttl_unix_s(core, session->pending_sent_us, session->lease_ms),
+    };
+    options->format->sessions->create(&options->layout, &request->arena, &claim, &request->op);
+    session->refs++;
+    session->request = request;
+    hf__request_send(core, request);
+}
+
+static void begin_anew(struct hf_core *core, struct hf_lease *session, int64_t now_us)
+{
+    hf__new_id(core, &session->id);
+    session->pending_sent_us = now_us;
+    session->pending_expires_unix_ms = hf__expires_unix_ms(core, now_us, session->lease_ms);
+}
+
+struct hf_lease *hf__session_get(struct hf_core *core, int64_t now_us)
+{
+    struct hf_lease *session = core->session;
+    if (session) return session->state == HF_LEASE_LIVE ? session : NULL;
+    session = hf__lease_new(core, true);
+    if (!session) return NULL; /* its waiters come again */
+    core->session = session;
+    begin_anew(core, session, now_us);
+    send_creation(core, session, now_us);
+    return NULL;
+}
+
+/* An id whose creation was sent long ago would begin its life half spent (S2). */
+void hf__session_retry(struct hf_core *core, struct hf_lease *session, int64_t now_us)
+{
+    if (session->request) return;
+    if (now_us - session->pending_sent_us > session->lease_ms * 1000 / 4)
+        begin_anew(core, session, now_us);
+    send_creation(core, session, now_us);
+}
+
+static void tell_waiters(struct hf_core *core, int64_t now_us)
+{
+    struct hf_list waiters, *node;
+    hf__list_init(&waiters);
+    hf__list_splice(&waiters, &core->session_waiters);
+    while ((node = hf__list_pop(&waiters)))
+        hf__attempt_session_ready(core, HF_CONTAINER(node, struct hf_attempt, of_core), now_us);
+}
+
+static void fail_waiters(struct hf_core *core, const struct hf_error *error, bool tries_only,
+                         int64_t now_us)
+{
+    struct hf_list waiters, *node;
+    hf__list_init(&waiters);
+    hf__list_splice(&waiters, &core->session_waiters);
+    while ((node = hf__list_pop(&waiters))) {
+        struct hf_attempt *attempt = HF_CONTAINER(node, struct hf_attempt, of_core);
+        if (tries_only && attempt->want.timeout_ms != 0)
+            hf__list_append(&core->session_waiters, node);
+        else hf__attempt_fail(core, attempt, error, now_us);
+    }
+}
+
+static void created(struct hf_core *core, struct hf_request *request,
+                    const struct hf_answer *answer, int64_t now_us)
+{
+    struct hf_lease *session = request->owner;
+    session->request = NULL;
+    enum hf_answer_class class = hf__classify(answer);
+    if (session->state != HF_LEASE_CREATING) {
+        if (class == HF_ANSWER_OK || class == HF_ANSWER_UNSURE)
+            hf__session_drop(core, &session->id, now_us);
+        hf__lease_unref(core, session);
+        return;
+    }
+    struct hf_session_record record = {0};
+    if (class == HF_ANSWER_REFUSED) {
+        core->options.format->sessions->parse(&core->options.layout, &request->arena,
+                                              answer->has_item, answer->item, &record);
+        /* Whoever made a record with this id was an earlier copy of ours. */
+        if (record.exists && !record.damaged && record.version_number == 1) class = HF_ANSWER_OK;
+    }
+    if (class == HF_ANSWER_OK) {
+        if (hf__valid_until_us(core, session->pending_sent_us, session->lease_ms) > now_us) {
+            hf__lease_begin(core, session, session->pending_sent_us, now_us);
+            tell_waiters(core, now_us);
+        } else {
+            hf__session_drop(core, &session->id, now_us);
+            begin_anew(core, session, now_us);
+            send_creation(core, session, now_us);
+        }
+    } else if (class == HF_ANSWER_FATAL) {
+        hf__lease_end(core, session, HF_REASON_UNREACHABLE, answer->code, NULL, now_us);
+        fail_waiters(core, &answer->error, false, now_us);
+    } else {
+        session->failures++;
+        if (session->failures >= 3) fail_waiters(core, &answer->error, true, now_us);
+        hf__alarm_set(core, &session->alarm,
+                      now_us + hf__backoff_us(core, session->failures, 1000000));
+        if (hf__list_empty(&core->session_waiters)) /* nobody wants it any more */
+            hf__lease_end(core, session, HF_REASON_UNREACHABLE, answer->code, NULL, now_us);
+    }
+    hf__lease_unref(core, session);
+}
+
+void hf__session_drop(struct hf_core *core, const struct hf_id *id, int64_t now_us)
+{
+    struct hf_errand *errand = hf__errand_new(core, HF_ERRAND_END_SESSION, NULL);
+    if (!errand) return; /* it ends by itself, later */
+    errand->target = hf__id_text(&errand->arena, id);
+    hf__errand_start(core, errand, core->options.lease_ms, now_us);
+}
+
+/* ---- what others want ---- */
+
+static void give_back_text(struct hf_core *core, struct hf_lease *session,
+                           const struct hf_errand_text *text, int64_t now_us)
+{
+    struct hf_id id;
+    if (!hf__id_parse(text->grant, &id)) return;
+    struct hf_name *name = hf__name_get(core, text->name);
+    if (!name) return;
+    hf__give_back(core, name, text->kind, &id, &session->id, now_us);
+    hf__name_unref(core, name);
+}
+
+static void obey(struct hf_core *core, struct hf_lease *session, struct hf_slice order,
+                 int64_t now_us)
+{
+    struct hf_errand_text text;
+    struct hf_slice by, reason;
+    if (!hf__revocation_parse(order, &text, &by, &reason)) return;
+    struct hf_name *name = hf__name_find(core, text.name);
+    for (struct hf_list *at = name ? name->grants.next : NULL; name && at != &name->grants;
+         at = at->next) {
+        struct hf_grant *grant = HF_CONTAINER(at, struct hf_grant, of_name);
+        if (!hf__id_is(&grant->id, text.grant) || grant->state != HF_GRANT_HELD) continue;
+        struct hf_error detail;
+        hf__error_set(&detail, 0, "by %.*s: %.*s", HF_FMT(by), HF_FMT(reason));
+        hf__grant_end(core, grant, HF_REASON_FORCED, 0, detail.message, now_us);
+        break;
+    }
+    give_back_text(core, session, &text, now_us);
+}
+
+static struct hf_values copy_set(struct hf_arena *arena, struct hf_values set)
+{
+    struct hf_value whole = hf__list(HF_SS, set.at, set.count < HEARD_MAX ? set.count : HEARD_MAX);
+    if (set.count == 0) return set;
+    return hf__value_copy(arena, &whole).list;
+}
+
+void hf__session_heard(struct hf_core *core, struct hf_lease *session,
+                       const struct hf_session_record *record, int64_t now_us)
+{
+    if (record->asked.count == 0 && record->revoked.count == 0) return;
+    for (size_t i = 0; i < record->revoked.count && i < HEARD_MAX; i++)
+        obey(core, session, record->revoked.at[i].bytes, now_us);
+    for (size_t i = 0; i < record->asked.count && i < HEARD_MAX; i++) {
+        struct hf_errand_text text;
+        if (!hf__errand_parse(record->asked.at[i].bytes, &text)) continue;
+        const struct hf_name *name = hf__name_find(core, text.name);
+        if (name && hf__name_cares_for(name, text.grant)) continue;
+        give_back_text(core, session, &text, now_us);
+    }
+    struct hf_errand *errand = hf__errand_new(core, HF_ERRAND_CLEAR, NULL);
+    if (!errand) return; /* they are heard again with the next renewal */
+    errand->target = hf__id_text(&errand->arena, &session->id);
+    errand->asked = copy_set(&errand->arena, record->asked);
+    errand->revoked = copy_set(&errand->arena, record->revoked);
+    hf__errand_start(core, errand, core->options.lease_ms, now_us);
+}
+
+/*
+ * A record that was deleted or changed by hand takes a lock away without a
+ * word. Few locks are looked at once per lease each; of many, one every now and
+ * then, which finds a table that was emptied.
+ */
+void hf__session_recheck(struct hf_core *core, struct hf_lease *session, int64_t now_us)
+{
+    size_t count = 0;
+    for (struct hf_list *at = session->grants.next; at != &session->grants; at = at->next) {
+        if (++count > RECHECK_ALL_UP_TO) break;
+    }
+    size_t looks =
+        count > RECHECK_ALL_UP_TO ? (session->renewals % RECHECK_EVERY == 0) : (count + 2) / 3;
+    for (size_t i = 0; i < looks && !hf__list_empty(&session->grants); i++) {
+        struct hf_list *node = hf__list_pop(&session->grants);
+        struct hf_grant *grant = HF_CONTAINER(node, struct hf_grant, of_lease);
+        hf__list_append(&session->grants, node);
+        if (grant->state != HF_GRANT_HELD) continue;
+        struct hf_errand *errand = hf__errand_for(core, HF_ERRAND_RECHECK, grant);
+        if (!errand) return;
+        hf__errand_start(core, errand, core->options.period_ms, now_us);
+    }
+}
