@@ -9,6 +9,8 @@
 #   make lint       format, banned functions, and both compilers with warnings as errors
 #   make asan tsan  the tests with sanitizers
 #   make valgrind   the unit tests under valgrind
+#   make sim        SCHEDULES schedules (default 100000) per profile, on all cores
+#   make sim-mutants  every deliberate bug in the protocol must be caught
 #   make fuzz       each fuzz target for FUZZ_SECONDS (default 10)
 #   make analyze    gcc -fanalyzer
 #   make clean      remove build/, with the test servers installed there
@@ -19,7 +21,9 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 10
 JOBS ?= $(shell nproc)
 
-.PHONY: all run test bench install format lint asan tsan valgrind fuzz analyze clean
+SCHEDULES ?= 100000
+
+.PHONY: all run test bench install format lint asan tsan valgrind sim sim-mutants fuzz analyze clean
 
 # $(call build,PRESET[,TARGET]): configures once, then builds.
 define build
@@ -74,6 +78,16 @@ valgrind:
 	@tools/setup lint
 	$(call build,dev)
 	@tests/valgrind.sh build/dev
+
+sim:
+	@tools/setup test
+	$(call build,bench,holdfast-sim)
+	@tests/sim/run build/bench/tests/holdfast-sim $(SCHEDULES) $(JOBS)
+
+sim-mutants:
+	@tools/setup test
+	$(call build,bench,holdfast-sim-mutants)
+	@tests/sim/mutants build/bench/tests/holdfast-sim-mutants
 
 fuzz:
 	@tools/setup lint

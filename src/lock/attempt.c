@@ -492,8 +492,7 @@ static void look(struct hf_core *core, struct hf_attempt *attempt, bool has_item
                  struct hf_item item, int64_t now_us)
 {
     const struct hf_format *format = core->options.format;
-    hf__arena_reset(&attempt->round);
-    attempt->round.failed = false;
+    hf__arena_free(&attempt->round);
     item = hf__item_copy(&attempt->round, item);
     format->parse(&core->options.layout, &attempt->round, has_item, item, &attempt->record);
     if (attempt->round.failed || !list_rivals(attempt)) {

@@ -109,7 +109,8 @@ static void missing(struct hf_core *core, struct hf_errand *errand, const struct
     if (grant && kind == HF_ERRAND_RELEASE &&
         (ours || !(hf__record_is_held(record) || record->forced_by.len > 0)))
         hf__grant_end(core, grant, grant->reason, 0, NULL, now_us);
-    else if (grant) hf__grant_end_as(core, grant, record, now_us);
+    else if (grant && (kind == HF_ERRAND_RELEASE || grant->state == HF_GRANT_HELD))
+        hf__grant_end_as(core, grant, record, now_us); /* unless our own release removed it */
     if (job) hf__job_done(core, job, HF_ERR_LOST, "the lock is not held any more");
 }
 

@@ -212,8 +212,7 @@ static void was_read(struct hf_core *core, struct hf_request *request,
 {
     struct force *force = request->owner;
     if (!step(core, force, answer, now_us)) return;
-    hf__arena_reset(&force->round);
-    force->round.failed = false;
+    hf__arena_free(&force->round);
     struct hf_item item = hf__item_copy(&force->round, answer->item);
     core->options.format->parse(&core->options.layout, &force->round, answer->has_item, item,
                                 &force->record);

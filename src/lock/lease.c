@@ -56,7 +56,8 @@ static int64_t warn_due_us(const struct hf_lease *lease)
 void hf__lease_schedule(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
 {
     (void)now_us;
-    if (lease->state != HF_LEASE_LIVE || lease->stopped) {
+    bool stopped = lease->stopped && !HF_BUG(RENEW_AFTER_RELEASE);
+    if (lease->state != HF_LEASE_LIVE || stopped) {
         hf__alarm_set(core, &lease->alarm, HF_NEVER);
         return;
     }
@@ -236,6 +237,7 @@ static void refused_session(struct hf_core *core, struct hf_lease *lease,
     } else if (record.exists && !record.damaged && record.version_number == lease->version + 1) {
         confirm(core, lease, record.liveness.lease_ms, now_us);
         hf__session_heard(core, lease, &record, now_us);
+        hf__session_recheck(core, lease, now_us);
     } else {
         hf__lease_end(core, lease, HF_REASON_SESSION_ENDED, 0,
                       record.exists ? "its record was changed by others" : "its record is gone",

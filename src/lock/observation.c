@@ -131,11 +131,13 @@ struct hf_verdict hf__judge(struct hf_core *core, const struct hf_liveness *live
 {
     unsigned can = core->options.format->can;
     int64_t dead_us = HF_NEVER;
-    if ((can & HF_CAN_OBSERVE) && core->options.judge != HF_JUDGE_CLOCK)
-        dead_us = observed_dead_us(core, liveness, now_us);
-    if ((can & HF_CAN_EXPIRE) && core->options.judge != HF_JUDGE_OBSERVED) {
-        int64_t expired_us = expired_dead_us(core, liveness, now_us);
-        if (expired_us < dead_us) dead_us = expired_us;
+    if ((can & HF_CAN_EXPIRE) && core->options.judge != HF_JUDGE_OBSERVED)
+        dead_us = expired_dead_us(core, liveness, now_us);
+    /* By the clock alone, where there is one: otherwise a lock could stay held for ever. */
+    bool has_clock = dead_us != HF_NEVER;
+    if ((can & HF_CAN_OBSERVE) && !(has_clock && core->options.judge == HF_JUDGE_CLOCK)) {
+        int64_t observed_us = observed_dead_us(core, liveness, now_us);
+        if (observed_us < dead_us) dead_us = observed_us;
     }
     return (struct hf_verdict){.dead = dead_us <= now_us, .judge_at_us = dead_us};
 }

@@ -1,0 +1,193 @@
+/*
+ * The invariants, looked at after every step.
+ *
+ * I1  no two live exclusive holders, no exclusive beside a shared one, never
+ *     more shared ones than the limit
+ * I2  tokens of one lock strictly grow in grant order, also across deletions
+ * I3  what was reported lost or released is never renewed or held again
+ * I4  every acquire ends once (the schedule counts them)
+ * I5  every lock ends in exactly one final event with a reason
+ * I6  once faults stop, a free lock is got in time (the schedule's probe)
+ * I7  a validity never shrinks, and grows only by a confirmed renewal
+ * I8  a client sends no more requests than its work explains
+ *
+ * Where somebody meddled by hand, I1 is not promised; that the holder notices
+ * within a lease is.
+ */
+#include <string.h>
+
+#include "sim.h"
+
+static bool is_live(const struct sim_held *held)
+{
+    struct sim_client *client = held->client;
+    return hf__grant_left_us(held->grant, sim_boot_us(client, client->world->t)) > 0;
+}
+
+static struct sim_held *find(struct sim_world *world, const struct hf_grant *grant)
+{
+    for (int i = 0; i < world->held_count; i++) {
+        if (world->held[i].grant == grant) return &world->held[i];
+    }
+    return NULL;
+}
+
+static void check_exclusion(struct sim_world *world)
+{
+    for (int lock = 0; lock < world->lock_count; lock++) {
+        if (world->by_hand[lock]) continue;
+        int exclusive = 0, shared = 0;
+        int64_t limit = 0;
+        const char *owners[2] = {"", ""};
+        for (int i = 0; i < world->held_count; i++) {
+            const struct sim_held *held = &world->held[i];
+            if (held->lock != lock || !is_live(held)) continue;
+            if (held->grant->limit == 0) exclusive++;
+            else shared++;
+            limit = held->grant->limit ? held->grant->limit : limit;
+            owners[1] = owners[0];
+            owners[0] = held->client->owner;
+        }
+        struct sim_foreign *foreign = &world->foreign;
+        if (world->has_foreign && foreign->lock == lock && foreign->holds &&
+            foreign->valid_until_t > world->t) {
+            exclusive++;
+            owners[1] = owners[0];
+            owners[0] = "foreign";
+        }
+        if (exclusive > 1 || (exclusive > 0 && shared > 0) || (shared > 0 && shared > limit)) {
+            sim_fail(world, "I1: lock %.*s has %d exclusive and %d shared holders (%s, %s)",
+                     HF_FMT(sim_lock_name(lock)), exclusive, shared, owners[0], owners[1]);
+        }
+    }
+}
+
+void sim_check_granted(struct sim_client *client, struct hf_grant *grant, int lock)
+{
+    struct sim_world *world = client->world;
+    world->grants++;
+    if (world->held_count == SIM_GRANTS) {
+        sim_fail(world, "simulator: more than %d locks are held", SIM_GRANTS);
+        return;
+    }
+    if (find(world, grant)) sim_fail(world, "I4: a grant was reported twice");
+    if (grant->reason != 0) sim_fail(world, "I3: a grant that ended is reported as held");
+    /* Two shared grants may be confirmed in another order than they were made. */
+    if (grant->limit == 0) {
+        if (grant->token <= world->last_token[lock])
+            sim_fail(world, "I2: token %lld of %.*s after %lld", (long long)grant->token,
+                     HF_FMT(sim_lock_name(lock)), (long long)world->last_token[lock]);
+        world->last_token[lock] = grant->token;
+    }
+    world->held[world->held_count++] = (struct sim_held){
+        .grant = grant,
+        .client = client,
+        .lock = lock,
+        .valid_until_us = grant->lease ? grant->lease->valid_until_us : 0,
+    };
+}
+
+void sim_check_ended(struct sim_client *client, struct hf_grant *grant)
+{
+    struct sim_world *world = client->world;
+    struct sim_held *held = find(world, grant);
+    if (!held) {
+        sim_fail(world, "I5: a second final event (%s)", hf_reason_name(grant->reason));
+        return;
+    }
+    if (grant->reason == 0) sim_fail(world, "I5: a final event without a reason");
+    if (grant->reason > HF_REASON_ABANDONED) world->losses++;
+    *held = world->held[--world->held_count];
+}
+
+void sim_check_crashed(struct sim_client *client)
+{
+    struct sim_world *world = client->world;
+    for (int i = 0; i < world->held_count;) {
+        if (world->held[i].client == client) world->held[i] = world->held[--world->held_count];
+        else i++;
+    }
+}
+
+/* The holders of a lock have been robbed: they must notice within a lease (and a few tries). */
+void sim_check_doom(struct sim_world *world, int lock)
+{
+    world->by_hand[lock] = true;
+    for (int i = 0; i < world->held_count; i++) {
+        struct sim_held *held = &world->held[i];
+        if (held->lock != lock || held->doomed || !held->grant->lease) continue;
+        held->doomed = true;
+        held->doomed_by_t =
+            world->t + held->grant->lease->lease_ms * 1000 * 5 / 4 + world->timeout_ms * 2000;
+    }
+}
+
+void sim_check_request(struct sim_client *client, const struct hf_request *request)
+{
+    struct sim_world *world = client->world;
+    if (request->kind == HF_REQUEST_RENEW) {
+        const struct hf_lease *lease = request->owner;
+        if (lease->is_session) {
+            if (lease->state != HF_LEASE_LIVE) sim_fail(world, "I3: a dead session is renewed");
+            return;
+        }
+        const struct hf_grant *grant =
+            hf__list_empty(&lease->grants)
+                ? NULL
+                : HF_CONTAINER(lease->grants.next, struct hf_grant, of_lease);
+        if (!grant || grant->state != HF_GRANT_HELD)
+            sim_fail(world, "I3: a lock is renewed after its release began");
+    }
+}
+
+void sim_check_step(struct sim_world *world, const struct sim_client *client)
+{
+    for (int i = 0; i < world->held_count; i++) {
+        struct sim_held *held = &world->held[i];
+        if (held->client != client || held->grant->state != HF_GRANT_HELD) continue;
+        int64_t valid_us = held->grant->lease->valid_until_us;
+        if (valid_us < held->valid_until_us) sim_fail(world, "I7: a validity shrank");
+        held->valid_until_us = valid_us;
+        if (!is_live(held)) held->said_zero = true;
+        else if (held->said_zero) sim_fail(world, "I3: a lock that had run out is held again");
+        bool clean = world->loss_percent + world->slow_percent + world->error_percent == 0;
+        if (held->doomed && world->t > held->doomed_by_t && clean &&
+            client->paused_until_t <= world->t && is_live(held))
+            sim_fail(world, "I5: a lock that was taken away is still held after a lease");
+    }
+    check_exclusion(world);
+    /* Two reads per poll limit and worker, as many judgements; renewals and errands beside them. */
+    int64_t seconds = world->t / SIM_SECOND + 10;
+    if (client && client->requests > seconds * (60 + 16000 / world->poll_limit_ms) + 600)
+        sim_fail(world, "I8: %u requests in %lld s", client->requests, (long long)seconds);
+}
+
+static int64_t token_of(struct hf_item item)
+{
+    int64_t token = 0;
+    const struct hf_value *value = hf__item_get_str(item, "token");
+    if (value && value->type == HF_N) hf__number_to_int64(value->number, &token);
+    return token;
+}
+
+/* I2 at its source: a write that grants raises the token above every earlier one. */
+void sim_check_write(struct sim_world *world, struct sim_cell *cell, bool had, struct hf_item old)
+{
+    if (cell->lock < 0 || !cell->exists) return;
+    const struct hf_value *grant = hf__item_get_str(cell->item, "grant");
+    const struct hf_value *grant_before = had ? hf__item_get_str(old, "grant") : NULL;
+    const struct hf_value *holders = hf__item_get_str(cell->item, "holders");
+    const struct hf_value *holders_before = had ? hf__item_get_str(old, "holders") : NULL;
+    size_t count = holders ? holders->list.count : 0;
+    size_t count_before = holders_before ? holders_before->list.count : 0;
+    bool granted =
+        (grant && !(grant_before && hf__value_equal(grant, grant_before))) || count > count_before;
+    int64_t token = token_of(cell->item);
+    if (had && token < token_of(old)) sim_fail(world, "I2: a write lowers a token");
+    if (!granted) return;
+    if (grant && grant_before) world->takeovers++;
+    if (token <= cell->most_token)
+        sim_fail(world, "I2: granted with token %lld after %lld", (long long)token,
+                 (long long)cell->most_token);
+    cell->most_token = token;
+}

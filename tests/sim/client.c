@@ -1,0 +1,292 @@
+/* A client: the core, its driver, and the workers that use it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "sim.h"
+
+static int64_t now_us(const struct sim_client *client)
+{
+    return sim_boot_us(client, client->world->t);
+}
+
+static uint64_t random_of(void *user)
+{
+    return sim_random(user);
+}
+
+/* ---- driver ---- */
+
+static void tick(struct sim_event *event)
+{
+    sim_client_tick(event->client);
+}
+
+void sim_client_tick(struct sim_client *client)
+{
+    client->tick_at_us = HF_NEVER;
+    hf__core_tick(&client->core, now_us(client));
+    sim_client_drain(client);
+}
+
+static void think(struct sim_worker *worker);
+
+static void worker_finished(struct sim_worker *worker, struct hf_attempt *attempt)
+{
+    struct sim_client *client = worker->client;
+    struct sim_world *world = client->world;
+    if (worker->attempt != attempt) {
+        sim_fail(world, "I4: a result for an attempt that had one");
+        return;
+    }
+    worker->attempt = NULL;
+    world->waiting--;
+    sim_trace(world, "%s: %.*s %s", client->owner, HF_FMT(sim_lock_name(worker->lock)),
+              attempt->code == 0 ? "GRANTED" : hf_error_name(attempt->code));
+    if (attempt->code == 0) {
+        worker->grant = attempt->grant;
+        worker->since_t = world->t;
+        worker->releasing = false;
+        sim_check_granted(client, attempt->grant, worker->lock);
+    }
+    hf__attempt_free(&client->core, attempt);
+    think(worker);
+}
+
+static void worker_event(struct sim_worker *worker, struct hf_grant *grant, int which)
+{
+    struct sim_client *client = worker->client;
+    if (which == HF_EVENT_IS_WARNING) {
+        sim_trace(client->world, "%s: %.*s warning", client->owner,
+                  HF_FMT(hf__name_text(grant->name)));
+        return;
+    }
+    sim_trace(client->world, "%s: %.*s ENDED %s%s%s", client->owner,
+              HF_FMT(hf__name_text(grant->name)), hf_reason_name(grant->reason),
+              grant->detail ? ", " : "", grant->detail ? grant->detail : "");
+    sim_check_ended(client, grant);
+    worker->grant = NULL;
+    hf__grant_free(&client->core, grant);
+    think(worker);
+}
+
+void sim_client_drain(struct sim_client *client)
+{
+    struct sim_world *world = client->world;
+    for (bool more = true; more && !world->failure[0];) {
+        more = false;
+        struct hf_request *request;
+        struct hf_attempt *attempt;
+        struct hf_grant *grant;
+        struct hf_job *job;
+        int which;
+        while ((attempt = hf__core_next_finished(&client->core))) {
+            more = true;
+            worker_finished(attempt->want.user, attempt);
+        }
+        while ((grant = hf__core_next_event(&client->core, &which))) {
+            more = true;
+            worker_event(grant->user, grant, which);
+        }
+        while ((job = hf__core_next_job(&client->core))) {
+            more = true;
+            sim_trace(world, "%s: job %s", client->owner, hf_error_name(job->code));
+            struct sim_worker *worker = job->user;
+            worker->job_running = false;
+            think(worker);
+        }
+        while ((request = hf__core_next_request(&client->core))) {
+            more = true;
+            sim_check_request(client, request);
+            sim_network_send(client, request);
+        }
+    }
+    int64_t next_us = hf__core_next_us(&client->core);
+    if (next_us < client->tick_at_us) {
+        client->tick_at_us = next_us;
+        sim_at(world, sim_true_t(client, next_us), client, tick, NULL);
+    }
+    sim_check_step(world, client);
+}
+
+/* ---- workers ---- */
+
+static void cancel(struct sim_event *event)
+{
+    struct sim_worker *worker = event->about;
+    if (!worker->attempt || event->number != worker->since_t) return;
+    sim_trace(worker->client->world, "%s: cancels", worker->client->owner);
+    hf__core_cancel(&worker->client->core, worker->attempt, now_us(worker->client));
+    sim_client_drain(worker->client);
+}
+
+void sim_worker_begin(struct sim_worker *worker, int lock, int64_t limit, int64_t timeout_ms,
+                      int64_t lease_ms)
+{
+    struct sim_client *client = worker->client;
+    struct sim_world *world = client->world;
+    worker->lock = lock;
+    worker->limit = limit;
+    worker->since_t = world->t;
+    struct hf_want want = {
+        .name = sim_lock_name(lock),
+        .limit = limit,
+        .timeout_ms = timeout_ms,
+        .lease_ms = lease_ms,
+        .user = worker,
+    };
+    struct hf_error error;
+    sim_trace(world, "%s: wants %.*s%s", client->owner, HF_FMT(want.name),
+              limit ? " (shared)" : "");
+    if (hf__core_acquire(&client->core, &want, now_us(client), &worker->attempt, &error) != 0) {
+        think(worker);
+        return;
+    }
+    world->waiting++;
+    if (!world->draining && (world->params.faults & SIM_CANCELS) && sim_chance(world, 15)) {
+        int64_t after = sim_chance(world, 50) ? world->latency_us * 2 : client->lease_ms * 1000;
+        sim_at(world, world->t + sim_below(world, after), client, cancel, worker)->number =
+            world->t;
+    }
+    sim_client_drain(client);
+}
+
+void sim_worker_release(struct sim_worker *worker)
+{
+    struct sim_client *client = worker->client;
+    if (!worker->grant || worker->releasing) return;
+    worker->releasing = true;
+    const struct hf_release how = {.reason = HF_REASON_RELEASED};
+    sim_trace(client->world, "%s: releases %.*s", client->owner,
+              HF_FMT(sim_lock_name(worker->lock)));
+    hf__core_release(&client->core, worker->grant, &how, now_us(client));
+    sim_client_drain(client);
+}
+
+static void let_go(struct sim_worker *worker)
+{
+    struct sim_client *client = worker->client;
+    struct sim_world *world = client->world;
+    if (world->draining || !sim_chance(world, 4)) {
+        sim_worker_release(worker);
+        return;
+    }
+    sim_trace(world, "%s: abandons", client->owner);
+    hf__core_abandon(&client->core, worker->grant, now_us(client));
+    sim_client_drain(client);
+}
+
+static void ask_for_more(struct sim_worker *worker)
+{
+    struct sim_client *client = worker->client;
+    int64_t ms = client->lease_ms / 2 + sim_below(client->world, client->lease_ms);
+    worker->job = (struct hf_job){.user = worker};
+    worker->job_running = true;
+    hf__core_ensure(&client->core, worker->grant, ms, &worker->job, now_us(client));
+    sim_client_drain(client);
+}
+
+static void begin_random(struct sim_worker *worker)
+{
+    struct sim_client *client = worker->client;
+    struct sim_world *world = client->world;
+    int lock = (int)sim_below(world, world->lock_count);
+    int64_t limit = 0, lease_ms = 0;
+    if (world->lock_kinds[lock] == SIM_READERS && sim_chance(world, 70)) limit = HF_READERS_LIMIT;
+    if (world->lock_kinds[lock] == SIM_SEMAPHORE) limit = world->lock_limits[lock];
+    if (limit > 0 && sim_chance(world, 2)) limit++; /* somebody is misconfigured */
+    if (limit == 0 && sim_chance(world, 20))
+        lease_ms = client->lease_ms + sim_below(world, client->lease_ms / 2);
+    if (lease_ms > world->longest_lease_ms) world->longest_lease_ms = lease_ms;
+    int64_t kinds[] = {0, client->lease_ms / 2, client->lease_ms * 3, HF_NEVER};
+    sim_worker_begin(worker, lock, limit, kinds[sim_below(world, 4)], lease_ms);
+}
+
+static void work(struct sim_event *event)
+{
+    struct sim_worker *worker = event->about;
+    struct sim_client *client = worker->client;
+    struct sim_world *world = client->world;
+    if (client->closing) return;
+    sim_client_tick(client); /* what is due is sent before a release, and checked as such */
+    if (worker->attempt || worker->job_running || event->number != (int64_t)worker->since_t) return;
+    if (worker->grant) {
+        if (worker->grant->state != HF_GRANT_HELD) return;
+        if (!world->draining && sim_chance(world, 8)) {
+            ask_for_more(worker);
+        } else {
+            let_go(worker);
+        }
+    } else if (!world->draining && !client->is_probe) {
+        begin_random(worker);
+    }
+}
+
+/* What a worker does next, and when. */
+static void think(struct sim_worker *worker)
+{
+    struct sim_client *client = worker->client;
+    struct sim_world *world = client->world;
+    if (client->closing || client->is_probe) return;
+    int64_t most_us = worker->grant ? client->lease_ms * (sim_chance(world, 30) ? 2500 : 500)
+                                    : client->lease_ms * 400;
+    if (world->draining) most_us = 100000;
+    worker->since_t = world->t;
+    sim_at(world, world->t + 1 + sim_below(world, most_us), client, work, worker)->number =
+        world->t;
+}
+
+/* ---- life ---- */
+
+void sim_client_start(struct sim_client *client)
+{
+    struct sim_world *world = client->world;
+    client->life++;
+    client->alive = true;
+    client->closing = false;
+    client->tick_at_us = HF_NEVER;
+    client->store_time = (struct hf_store_time){0};
+    snprintf(client->owner, sizeof client->owner, "client%d.%u", client->index, client->life);
+    struct hf_core_options options = {
+        .format = world->params.format,
+        .layout = world->layout,
+        .owner = hf__arena_copy(&world->arena, hf__slice_str(client->owner)),
+        .lease_ms = client->lease_ms,
+        .period_ms = client->lease_ms / 4,
+        .warn_ms = client->lease_ms * 2 / 3,
+        .request_timeout_ms = world->timeout_ms,
+        .poll_limit_ms = world->poll_limit_ms,
+        .skew_ms = world->skew_ms,
+        .margin_per_mille = HF_CLOCK_MARGIN_PER_MILLE,
+        .session = (enum hf_session_use)sim_below(world, 3),
+        .own_leases = 1,
+        .random = random_of,
+        .random_user = world,
+    };
+    static const enum hf_expiry_mode modes[] = {HF_JUDGE_BOTH, HF_JUDGE_BOTH, HF_JUDGE_OBSERVED,
+                                                HF_JUDGE_CLOCK};
+    options.judge = client->hears_time ? modes[sim_below(world, 4)] : HF_JUDGE_BOTH;
+    if (client->is_probe) options.judge = HF_JUDGE_BOTH;
+    if (client->fixed_modes) {
+        options.session = client->session;
+        options.judge = client->judge;
+    }
+    struct hf_error error;
+    if (hf__core_init(&client->core, &options, &error) != 0)
+        sim_fail(world, "simulator: %s", error.message);
+    for (int i = 0; i < client->worker_count; i++) {
+        client->workers[i] = (struct sim_worker){.client = client};
+        think(&client->workers[i]);
+    }
+}
+
+void sim_client_crash(struct sim_client *client)
+{
+    struct sim_world *world = client->world;
+    sim_trace(world, "%s: CRASHES", client->owner);
+    for (int i = 0; i < client->worker_count; i++) {
+        if (client->workers[i].attempt) world->waiting--;
+    }
+    sim_check_crashed(client);
+    client->alive = false;
+    client->life++; /* its events are void */
+}

@@ -1,0 +1,168 @@
+/*
+ * Schedules for what chance finds too rarely: two clients, one lock, and a
+ * network that does exactly what hurts.
+ */
+#include "sim.h"
+
+enum { MS = 1000, LEASE_MS = 2000, TIMEOUT_MS = 900 };
+
+struct pair {
+    struct sim_client *holder;
+    struct sim_client *challenger;
+};
+
+static struct pair make_pair(struct sim_world *world, enum hf_session_use session)
+{
+    world->latency_us = 200;
+    world->timeout_ms = TIMEOUT_MS;
+    world->poll_limit_ms = 5;
+    struct pair pair;
+    pair.holder = sim_add_client(world, LEASE_MS, 0);
+    pair.challenger = sim_add_client(world, LEASE_MS, 0);
+    for (int i = 0; i < 2; i++) {
+        struct sim_client *client = &world->clients[i];
+        client->fixed_modes = true;
+        client->session = i == 0 ? session : HF_USE_SESSION_NEVER;
+        client->judge = HF_JUDGE_OBSERVED;
+        client->is_probe = true; /* does only what it is told */
+        client->worker_count = 1;
+    }
+    return pair;
+}
+
+static void start(struct sim_world *world, struct pair pair)
+{
+    sim_client_start(pair.holder);
+    sim_client_start(pair.challenger);
+    sim_worker_begin(&pair.holder->workers[0], 0, 0, HF_NEVER, 0);
+    sim_run_until(world, 50 * MS);
+    sim_worker_begin(&pair.challenger->workers[0], 0, 0, HF_NEVER, 0);
+}
+
+/*
+ * The challenger's reads are answered late: what it reads at the end of the
+ * lease is what stood there before a renewal that was slow itself. Only the
+ * condition of its write can tell.
+ */
+static void stale_verdict(struct sim_world *world, enum hf_session_use session,
+                          enum hf_request_kind read)
+{
+    struct pair pair = make_pair(world, session);
+    world->rules[world->rule_count++] = (struct sim_rule){
+        .client = pair.holder,
+        .kind = HF_REQUEST_RENEW,
+        .from_t = 400 * MS,
+        .until_t = 600 * MS,
+        .most = 1,
+        .request_delay_us = 850 * MS,
+    };
+    world->rules[world->rule_count++] = (struct sim_rule){
+        .client = pair.challenger,
+        .kind = read,
+        .from_t = 1300 * MS,
+        .until_t = 1345 * MS,
+        .most = 1,
+        .answer_delay_us = 830 * MS,
+    };
+    start(world, pair);
+    sim_run_until(world, 3000 * MS);
+    pair.holder->paused_until_t = 20 * SIM_SECOND;
+    sim_run_until(world, 6 * SIM_SECOND);
+}
+
+static void stale_verdict_own(struct sim_world *world)
+{
+    stale_verdict(world, HF_USE_SESSION_NEVER, HF_REQUEST_READ);
+}
+
+static void stale_verdict_session(struct sim_world *world)
+{
+    stale_verdict(world, HF_USE_SESSION_ALWAYS, HF_REQUEST_JUDGE);
+}
+
+/* The holder's clock is slow, the challenger's fast, and nothing else takes any time. */
+static void drifting_apart(struct sim_world *world)
+{
+    struct pair pair = make_pair(world, HF_USE_SESSION_NEVER);
+    world->latency_us = 20;
+    world->poll_limit_ms = 1;
+    pair.holder->clock_ppm = -5000;
+    pair.challenger->clock_ppm = 5000;
+    sim_client_start(pair.holder);
+    sim_client_start(pair.challenger);
+    sim_worker_begin(&pair.holder->workers[0], 0, 0, HF_NEVER, 0);
+    sim_run_until(world, 1 * MS);
+    pair.holder->paused_until_t = 10 * SIM_SECOND;
+    sim_worker_begin(&pair.challenger->workers[0], 0, 0, HF_NEVER, 0);
+    sim_run_until(world, 3 * SIM_SECOND);
+}
+
+/* A renewal is sent twice; its second copy must not make the lease any longer. */
+static void slow_first_copy(struct sim_world *world)
+{
+    struct pair pair = make_pair(world, HF_USE_SESSION_NEVER);
+    world->rules[world->rule_count++] = (struct sim_rule){
+        .client = pair.holder,
+        .kind = HF_REQUEST_RENEW,
+        .from_t = 400 * MS,
+        .until_t = 600 * MS,
+        .most = 1,
+        .answer_delay_us = 2 * SIM_SECOND, /* it lands at once, and nobody hears of it */
+    };
+    start(world, pair);
+    sim_run_until(world, 1500 * MS); /* the resend is answered: that renewal had landed */
+    pair.holder->paused_until_t = 10 * SIM_SECOND;
+    sim_run_until(world, 4 * SIM_SECOND);
+}
+
+/* A session's renewal lands while its end is on the way. */
+static void ended_too_late(struct sim_world *world)
+{
+    struct pair pair = make_pair(world, HF_USE_SESSION_ALWAYS);
+    world->rules[world->rule_count++] = (struct sim_rule){
+        .client = pair.challenger,
+        .kind = HF_REQUEST_TAKE,
+        .from_t = 0,
+        .until_t = 10 * SIM_SECOND,
+        .most = 1,
+        .request_delay_us = 700 * MS,
+    };
+    start(world, pair);
+    pair.holder->paused_until_t = 2040 * MS;
+    sim_run_until(world, 6 * SIM_SECOND);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(struct sim_world *world);
+} schedules[] = {
+    {"stale verdict on a lock with its own lease", stale_verdict_own},
+    {"stale verdict on a session", stale_verdict_session},
+    {"clocks that drift apart", drifting_apart},
+    {"the first copy of a renewal lands unheard", slow_first_copy},
+    {"a takeover that takes its time", ended_too_late},
+};
+
+int sim_directed_count(void)
+{
+    return (int)(sizeof schedules / sizeof schedules[0]);
+}
+
+const char *sim_directed_name(int which)
+{
+    return schedules[which].name;
+}
+
+bool sim_directed(struct sim_world *world, int which, bool trace, const struct hf_format *format)
+{
+    struct sim_params params = {
+        .seed = (uint64_t)which + 1,
+        .format = format,
+        .trace = trace,
+    };
+    sim_world_init(world, &params);
+    schedules[which].run(world);
+    if (!world->failure[0] && world->grants < 2)
+        sim_fail(world, "the challenger never got the lock, and should have");
+    return !world->failure[0];
+}

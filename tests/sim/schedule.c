@@ -1,0 +1,244 @@
+/* One schedule: a world from a seed, its troubles, a drain, and a probe. */
+#include <string.h>
+
+#include "sim.h"
+
+#define EPOCH_US ((int64_t)1790000000 * SIM_SECOND)
+
+static int rate(struct sim_world *world, unsigned fault)
+{
+    static const int rates[] = {0, 2, 10, 25};
+    int percent = rates[sim_below(world, 4)];
+    return world->params.faults & fault ? percent : 0;
+}
+
+static int64_t lease_of(struct sim_world *world)
+{
+    if (world->params.profile == SIM_LONG) return 200000 + sim_below(world, 200000);
+    return 2000 + sim_below(world, 2000);
+}
+
+void sim_world_init(struct sim_world *world, const struct sim_params *params)
+{
+    sim_memory_reset();
+    memset(world, 0, sizeof *world);
+    world->params = *params;
+    world->rng = params->seed * 0x9e3779b97f4a7c15u + params->profile;
+    world->layout = (struct hf_layout){
+        .table = HF_LIT("locks"),
+        .key_name = HF_LIT("key"),
+        .keep_s = 3600,
+    };
+    world->skew_ms = 1000;
+    world->timeout_ms = 200 + sim_below(world, 700);
+    world->poll_limit_ms = 100 + sim_below(world, 900);
+    world->latency_us = 20000;
+    world->lock_count = 1;
+    for (int i = 0; i < SIM_HOSTS; i++) world->host_offset_us[i] = EPOCH_US;
+}
+
+struct sim_client *sim_add_client(struct sim_world *world, int64_t lease_ms, int64_t ppm)
+{
+    struct sim_client *client = &world->clients[world->client_count];
+    *client = (struct sim_client){
+        .world = world,
+        .index = world->client_count++,
+        .lease_ms = lease_ms,
+        .clock_ppm = ppm,
+        .clock_offset_us = 1 + sim_below(world, (int64_t)1000000 * SIM_SECOND),
+        .hears_time = true,
+    };
+    if (lease_ms > world->longest_lease_ms) world->longest_lease_ms = lease_ms;
+    return client;
+}
+
+static int64_t drift_ppm(struct sim_world *world)
+{
+    if (!(world->params.faults & SIM_CLOCKS)) return 0;
+    int64_t kind = sim_below(world, 4);
+    if (kind == 0) return 5000;
+    if (kind == 1) return -5000;
+    return sim_below(world, 10001) - 5000;
+}
+
+static void choose(struct sim_world *world)
+{
+    const struct sim_params *params = &world->params;
+    if (params->profile == SIM_TIGHT) {
+        world->latency_us = 20 + sim_below(world, 280);
+        world->poll_limit_ms = 2 + sim_below(world, 40);
+    } else {
+        world->loss_percent = rate(world, SIM_LOSS);
+        world->duplicate_percent = rate(world, SIM_DUPLICATES);
+        world->slow_percent = rate(world, SIM_DELAYS);
+        world->error_percent = (params->faults & SIM_ERRORS) && sim_chance(world, 30) ? 5 : 0;
+        world->latency_us = sim_chance(world, 30) ? 100000 : 1000 + sim_below(world, 20000);
+    }
+    if (params->profile == SIM_LONG) {
+        world->poll_limit_ms = 2000 + sim_below(world, 10000);
+        world->timeout_ms = 1000 + sim_below(world, 4000);
+    }
+    if (params->faults & SIM_CLOCKS) {
+        for (int i = 0; i < SIM_HOSTS; i++)
+            world->host_offset_us[i] += sim_below(world, SIM_SECOND) - SIM_SECOND / 2;
+    }
+    world->lock_count = 1 + (int)sim_below(world, 2);
+    for (int i = 0; i < world->lock_count; i++) {
+        world->lock_kinds[i] =
+            sim_chance(world, 50) ? SIM_EXCLUSIVE : (enum sim_lock_kind)sim_below(world, 3);
+        if (world->params.format->shares == NULL) world->lock_kinds[i] = SIM_EXCLUSIVE;
+        world->lock_limits[i] = 1 + sim_below(world, 3);
+    }
+    bool timeless = (params->faults & SIM_CLOCKS) && sim_chance(world, 10);
+    int count = params->client_count ? params->client_count : 2 + (int)sim_below(world, 3);
+    for (int i = 0; i < count; i++) {
+        struct sim_client *client = sim_add_client(world, lease_of(world), drift_ppm(world));
+        client->hears_time = !timeless;
+        client->worker_count = 1 + (int)sim_below(world, 2);
+    }
+    world->slowest_us = world->longest_lease_ms * (3000 + sim_below(world, 3000));
+    if (params->profile == SIM_LONG) world->slowest_us /= 3;
+    /* Records stay for longer than any message travels, as the hour of the sweep sees to. */
+    world->layout.keep_s = 3 + sim_below(world, 10);
+    if (world->duplicate_percent || world->slow_percent)
+        world->layout.keep_s += world->slowest_us * 3 / SIM_SECOND;
+}
+
+/* ---- troubles ---- */
+
+static struct sim_client *somebody(struct sim_world *world)
+{
+    return &world->clients[sim_below(world, world->client_count)];
+}
+
+static void restart(struct sim_event *event)
+{
+    struct sim_client *client = event->about;
+    if (!client->alive) sim_client_start(client);
+}
+
+static void delete_by_hand(struct sim_world *world)
+{
+    int lock = (int)sim_below(world, world->lock_count);
+    struct sim_cell *cell = sim_cell(world, sim_lock_name(lock));
+    if (!cell->exists) return;
+    sim_trace(world, "somebody deletes %.*s by hand", HF_FMT(cell->key));
+    /* Tokens outlive the TTL and the sweep, which come late; not a hand that comes at once. */
+    cell->most_token = world->last_token[lock] = 0;
+    sim_check_doom(world, lock);
+    sim_cell_set(world, cell, false, (struct hf_item){0});
+}
+
+static void force_by_hand(struct sim_world *world, struct sim_client *client)
+{
+    struct sim_worker *worker = &client->workers[0];
+    if (!client->alive || client->closing || worker->job_running ||
+        client->paused_until_t > world->t)
+        return;
+    int lock = (int)sim_below(world, world->lock_count);
+    sim_trace(world, "%s: forces %.*s", client->owner, HF_FMT(sim_lock_name(lock)));
+    world->by_hand[lock] = true;
+    worker->job = (struct hf_job){.user = worker};
+    worker->job_running = true;
+    hf__core_force(&client->core, sim_lock_name(lock), HF_LIT("operator"), HF_LIT("a test"),
+                   client->lease_ms * 5, &worker->job, sim_boot_us(client, world->t));
+    sim_client_drain(client);
+}
+
+static void trouble(struct sim_event *event)
+{
+    struct sim_world *world = event->about;
+    unsigned faults = world->params.faults;
+    if (world->draining) return;
+    struct sim_client *client = somebody(world);
+    int64_t kind = sim_below(world, 20);
+    if (kind < 6 && (faults & SIM_PAUSES)) {
+        client->paused_until_t = world->t + sim_below(world, client->lease_ms * 3000);
+        sim_trace(world, "%s: paused for %lld ms", client->owner,
+                  (long long)((client->paused_until_t - world->t) / 1000));
+    } else if (kind < 9 && (faults & SIM_CRASHES) && client->alive) {
+        sim_client_crash(client);
+        sim_at(world, world->t + sim_below(world, client->lease_ms * 2000), NULL, restart, client);
+    } else if (kind < 13 && (faults & SIM_TTL)) {
+        sim_table_expire(world);
+    } else if (kind == 13 && (faults & SIM_HANDS) && sim_chance(world, 20)) {
+        delete_by_hand(world);
+    } else if (kind == 14 && (faults & SIM_HANDS) && sim_chance(world, 20)) {
+        force_by_hand(world, client);
+    }
+    sim_at(world, world->t + sim_below(world, world->longest_lease_ms * 400), NULL, trouble, world);
+}
+
+/* ---- drain and probe ---- */
+
+static bool all_idle(const struct sim_world *world)
+{
+    return world->waiting == 0 && world->held_count == 0 && !world->foreign.holds;
+}
+
+/* Faults stop; whoever waits gets what is free, and lets go of it. */
+static void drain(struct sim_world *world)
+{
+    world->draining = true;
+    sim_trace(world, "--- faults stop");
+    for (int i = 0; i < world->client_count; i++) world->clients[i].paused_until_t = 0;
+    /* Late copies land first: nothing is promised before. */
+    int64_t quiet_t = world->t + world->slowest_us * 2 + world->timeout_ms * 1000;
+    int64_t lease_us = world->longest_lease_ms * 1000 * 3;
+    int64_t by_t = quiet_t + lease_us * 2 + world->poll_limit_ms * 2000 + world->skew_ms * 1000 +
+                   world->timeout_ms * 10000 + 10 * SIM_SECOND;
+    int64_t step_us = world->longest_lease_ms * 250;
+    while (!world->failure[0] && (world->t < quiet_t || !all_idle(world)) && world->t < by_t) {
+        int64_t t = world->t + step_us;
+        sim_run_until(world, t < quiet_t || world->t >= quiet_t ? t : quiet_t);
+    }
+    if (!world->failure[0] && !all_idle(world))
+        sim_fail(world, "I4: %d attempts without a result, %d locks without an end after the drain",
+                 world->waiting, world->held_count);
+}
+
+static void probe(struct sim_world *world)
+{
+    /* Some leave properly; the others stay, with whatever their sessions may have left behind. */
+    for (int i = 0; i < world->client_count; i++) {
+        struct sim_client *client = &world->clients[i];
+        if (!client->alive || sim_chance(world, 50)) continue;
+        client->closing = true;
+        hf__core_close(&client->core, client->lease_ms, sim_boot_us(client, world->t));
+        sim_client_drain(client);
+    }
+    struct sim_client *fresh = sim_add_client(world, lease_of(world), 0);
+    fresh->is_probe = true;
+    fresh->worker_count = world->lock_count;
+    sim_client_start(fresh);
+    /* An orphan of a live session is asked for after a lease, and given back within a period. */
+    int64_t by_t = world->t + world->longest_lease_ms * 3 * 1000 + world->skew_ms * 1000 +
+                   world->poll_limit_ms * 2000 + world->timeout_ms * 4000;
+    for (int i = 0; i < world->lock_count; i++)
+        sim_worker_begin(&fresh->workers[i], i, 0, HF_NEVER, 0);
+    while (!world->failure[0] && world->waiting > 0 && world->t < by_t)
+        sim_run_until(world, world->t + 50000);
+    if (!world->failure[0] && world->waiting > 0)
+        sim_fail(world, "I6: the probe does not get a free lock");
+    sim_run_until(world, world->t + world->longest_lease_ms * 1000 + SIM_SECOND);
+    for (int i = 0; i < world->client_count && !world->failure[0]; i++) {
+        struct sim_client *client = &world->clients[i];
+        if (client->closing && !client->core.closed)
+            sim_fail(world, "I4: %s does not close", client->owner);
+    }
+}
+
+bool sim_schedule(struct sim_world *world, const struct sim_params *params)
+{
+    sim_world_init(world, params);
+    choose(world);
+    for (int i = 0; i < world->client_count; i++) sim_client_start(&world->clients[i]);
+    if (params->faults & SIM_FOREIGN && params->profile == SIM_DEFAULT && sim_chance(world, 25))
+        sim_foreign_start(world);
+    sim_at(world, sim_below(world, SIM_SECOND), NULL, trouble, world);
+    world->end_t = world->longest_lease_ms * (4000 + sim_below(world, 6000));
+    sim_run_until(world, world->end_t);
+    if (!world->failure[0]) drain(world);
+    if (!world->failure[0]) probe(world);
+    return !world->failure[0];
+}
