@@ -1,14 +1,49 @@
 /*
  * holdfast: distributed locks on DynamoDB, or on one file.
  *
- * This header is the whole public interface; what is not here is not API.
- * It is C99 and C++ clean.
+ * This header is the whole public interface; what is not here is not API. It is
+ * C99 and C++ clean.
  *
- * Today it holds what every part of the library shares: error codes, the error
- * record, and the log callback. The lock interface builds on it.
+ * What a lock promises
+ *
+ *   - While it is held, nobody else holds it: as long as the clocks of the
+ *     machines run within 0.5 % of true speed, and you ask hf_lock_left_ms (or
+ *     hf_lock_is_held) before you act. The clocks need not agree on the time.
+ *   - Its token is larger than that of every earlier grant of the lock. A
+ *     resource that refuses smaller tokens than it has seen is safe whatever
+ *     clocks, pauses and networks do.
+ *   - It ends with exactly one final event, which says why.
+ *
+ * What a lock does not promise
+ *
+ *   - It does not stop you. A process that is paused for longer than its lease
+ *     has lost the lock when it wakes up, and knows it only if it asks. Between
+ *     asking and acting there is always a moment: what must not happen twice,
+ *     guard with the token.
+ *   - It does not survive a hand in the table. Who deletes its record, or
+ *     releases it by force, frees it while its holder still believes in it, for
+ *     up to one lease.
+ *   - Waiting is fair within one client, not between clients.
+ *
+ * Threads. Every function may be called from any thread at any time, unless it
+ * says otherwise. Callbacks are called on one thread of the client, one at a
+ * time, never inside the call that caused them, and with nothing locked. They
+ * may call everything that does not wait; what waits returns HF_ERR_IN_CALLBACK
+ * there.
+ *
+ * Fork. A client belongs to the process that made it. In a child every call on
+ * it, or on its locks, returns HF_ERR_FORKED (hf_lock_is_held: false); the
+ * parent goes on undisturbed. exec() is no problem.
+ *
+ * Options. Structs of options start with `size`, which is sizeof of the struct;
+ * zero everywhere else is the default. Text is UTF-8, and copied.
  */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -117,6 +152,318 @@ enum hf_log_level { HF_LOG_DEBUG = 0, HF_LOG_INFO = 1, HF_LOG_WARN = 2, HF_LOG_E
  * itself prints nothing.
  */
 typedef void (*hf_log_fn)(void *user, enum hf_log_level level, const char *line);
+
+/* ---- stores ---- */
+
+/*
+ * Where locks are kept. A client opens its own by URL; several clients of one
+ * process can share one (and must, to share memory:).
+ *
+ *   file:PATH                                   one file, any number of processes
+ *   memory:                                     this process only, gone at its end
+ *   dynamodb://TABLE?region=R&endpoint=URL      DynamoDB; see docs/STORES.md
+ */
+struct hf_store;
+
+int hf_store_open(const char *url, hf_log_fn log, void *log_user, struct hf_store **ret,
+                  struct hf_error *reterr);
+
+/* All clients of the store must be closed. NULL is ignored. */
+void hf_store_close(struct hf_store *store);
+
+/* ---- clients ---- */
+
+struct hf_client;
+struct hf_lock;
+
+#define HF_FOREVER INT64_MAX
+#define HF_NONE (-1) /* where an option's 0 means a default and the thing itself is not wanted */
+
+/* How a lock is kept alive. */
+enum hf_session_mode {
+    HF_SESSION_AUTO = 0, /* own leases up to `own_leases` locks, a session for more */
+    HF_SESSION_ON = 1,   /* one heartbeat for all locks */
+    HF_SESSION_OFF = 2   /* a heartbeat per lock; no shared locks */
+};
+
+/* How other holders are found dead. */
+enum hf_expiry {
+    HF_EXPIRY_BOTH = 0,     /* whichever says so first */
+    HF_EXPIRY_OBSERVED = 1, /* their record did not change for their lease, on our clock */
+    HF_EXPIRY_CLOCK = 2     /* it has expired by the store's clock, if it says when */
+};
+
+struct hf_client_options {
+    size_t size;
+    const char *store_url;      /* required, unless `store` is given */
+    struct hf_store *store;     /* stays open until the client is closed */
+    const char *format;         /* NULL: "holdfast" */
+    const char *table;          /* NULL: the one that the URL names, or "locks" */
+    const char *key_name;       /* NULL: the format's ("key") */
+    const char *owner;          /* for people; NULL: user@host:pid */
+    int64_t lease_ms;           /* 0: 20000 */
+    int64_t heartbeat_ms;       /* 0: lease / 4; at most lease / 2; HF_NONE: renew by hand */
+    int64_t warn_ms;            /* warn so long after the last renewal; 0: 2/3 lease; HF_NONE */
+    int64_t request_timeout_ms; /* 0: lease / 5, at most 3000 */
+    int64_t poll_limit_ms;      /* waiting: the longest time between looks; 0: 1000 */
+    int64_t skew_ms;            /* how far the store's own clocks may differ; 0: 1000; HF_NONE */
+    int drift_per_mille;        /* taken off every lease of ours; 0: 10 */
+    enum hf_expiry expiry;
+    enum hf_session_mode session;
+    int own_leases;    /* HF_SESSION_AUTO; 0: 4 */
+    int64_t keep_s;    /* released records are deleted after this; 0: 86400, at least 3600 */
+    bool create_table; /* if it is missing; file: and memory: always do */
+    hf_log_fn log;
+    void *log_user;
+    enum hf_log_level log_level; /* the least one that is logged */
+};
+
+/* Opens the store and starts one thread. */
+int hf_client_new(const struct hf_client_options *options, struct hf_client **ret,
+                  struct hf_error *reterr);
+
+/*
+ * Ends the client: attempts fail with HF_ERR_CLOSED, all locks are released
+ * concurrently, callbacks are run to the end, and then the client is gone.
+ * Waits at most timeout_ms for the store (0: 5000); what it did not confirm by
+ * then is left to expire, and HF_ERR_TIMED_OUT is returned. Handles of locks
+ * stay valid until they are unreferenced. Not from a callback. NULL is ignored.
+ */
+int hf_client_close(struct hf_client *client, int64_t timeout_ms);
+
+/* ---- locks ---- */
+
+enum hf_event_type { HF_EVENT_WARNING = 1, HF_EVENT_LOST = 2, HF_EVENT_RELEASED = 3 };
+
+/* LOST and RELEASED are final: one of them comes, once. All pointers last for the call. */
+struct hf_event {
+    enum hf_event_type type;
+    struct hf_lock *lock;
+    const char *name;
+    int64_t token;
+    enum hf_reason reason;
+    int cause;          /* the store's error behind the reason, or 0 */
+    const char *detail; /* who took it, who forced it and why; NULL: nothing to add */
+    int64_t left_ms;    /* WARNING: until the lock is lost */
+};
+
+typedef void (*hf_event_fn)(void *user, const struct hf_event *event);
+
+/* An attribute of one's own beside those of the format. */
+struct hf_attribute {
+    const char *name;
+    const char *text;
+};
+
+struct hf_acquire_options {
+    size_t size;
+    bool shared;      /* together with other shared holders */
+    int64_t limit;    /* a semaphore: at most so many hold it; 0: no limit, or exclusive */
+    const void *data; /* stored with the lock, for whoever looks; NULL: leave what is there */
+    size_t data_size;
+    bool keep_data; /* write `data` only where none is stored */
+    const struct hf_attribute *attributes;
+    size_t attribute_count;
+    bool only_if_exists; /* HF_ERR_ABSENT for a lock that was never held */
+    bool reentrant;      /* if this client holds it already, return that lock once more */
+    int64_t lease_ms;    /* 0: the client's; otherwise the lock keeps a lease of its own */
+    int64_t warn_ms;     /* 0: the client's */
+    hf_event_fn on_event;
+    void *user;
+};
+
+/*
+ * Acquires a lock. timeout_ms 0 tries once (HF_ERR_HELD if somebody has it),
+ * HF_FOREVER waits until it is granted, the client is closed or something is
+ * wrong for good; otherwise HF_ERR_TIMED_OUT comes in time. NULL options are
+ * the defaults: exclusive. The lock has one reference, the caller's.
+ */
+int hf_acquire(struct hf_client *client, const char *name, int64_t timeout_ms,
+               const struct hf_acquire_options *options, struct hf_lock **ret,
+               struct hf_error *reterr);
+
+/*
+ * The same without waiting: `done` is called once, on the client's thread, also
+ * if it is cancelled. `lock` is NULL unless code is 0, and then the callee's.
+ * With `ret`, the acquisition is to be freed, before or after that.
+ */
+struct hf_acquisition;
+typedef void (*hf_acquired_fn)(void *user, int code, struct hf_lock *lock,
+                               const struct hf_error *error);
+int hf_acquire_async(struct hf_client *client, const char *name, int64_t timeout_ms,
+                     const struct hf_acquire_options *options, hf_acquired_fn done, void *user,
+                     struct hf_acquisition **ret, struct hf_error *reterr);
+/* The result is HF_ERR_CANCELLED, unless there was one already. */
+void hf_acquisition_cancel(struct hf_acquisition *acquisition);
+void hf_acquisition_free(struct hf_acquisition *acquisition);
+
+const char *hf_lock_name(const struct hf_lock *lock);
+const char *hf_lock_owner(const struct hf_lock *lock);
+/* The fencing token; 0 in a format that has none. */
+int64_t hf_lock_token(const struct hf_lock *lock);
+/* How long the lock is certain to be held from now on; 0: not any more. */
+int64_t hf_lock_left_ms(const struct hf_lock *lock);
+bool hf_lock_is_held(const struct hf_lock *lock);
+/* Why it ended; HF_REASON_NONE while it is held or being released. */
+enum hf_reason hf_lock_reason(const struct hf_lock *lock);
+/* The data as it was stored when the lock was granted, or as last set here; NULL: none. */
+const void *hf_lock_data(const struct hf_lock *lock, size_t *ret_size);
+/* NULL removes it. The pointer that hf_lock_data gave is void after this. Waits. */
+int hf_lock_set_data(struct hf_lock *lock, const void *data, size_t size, struct hf_error *reterr);
+
+/*
+ * Returns when the lock is certain for at least this long from now, renewing it
+ * if need be. A lease that grows stays as long; with a session, for all of its
+ * locks. HF_ERR_LOST if it is lost meanwhile. Waits.
+ */
+int hf_lock_extend(struct hf_lock *lock, int64_t at_least_ms, struct hf_error *reterr);
+/* Renews by a full lease now: the heartbeat by hand. Waits. */
+int hf_lock_renew(struct hf_lock *lock, struct hf_error *reterr);
+
+struct hf_release_options {
+    size_t size;
+    const void *data; /* stored as the lock is released; NULL: leave what is there */
+    size_t data_size;
+    bool best_effort; /* a release that the store does not confirm is no error */
+};
+
+/*
+ * Releases. From the call on the lock is not held. 0: the store has confirmed;
+ * HF_ERR_LOST: it had been lost before; HF_ERR_OUTCOME_UNKNOWN: the store did
+ * not answer for a lease, the lock expires by itself. A re-entrant lock is
+ * released by as many calls as acquires. The handle stays until it is
+ * unreferenced. Waits.
+ */
+int hf_release(struct hf_lock *lock, const struct hf_release_options *options,
+               struct hf_error *reterr);
+/* The same without waiting: the final event says how it went. */
+int hf_release_async(struct hf_lock *lock, const struct hf_release_options *options,
+                     struct hf_error *reterr);
+
+struct hf_lock *hf_lock_ref(struct hf_lock *lock);
+/*
+ * The last one of a held lock abandons it: it is renewed no more, and free for
+ * others when its lease has passed, or, where a session kept it, when somebody
+ * asks for it. NULL is ignored.
+ */
+void hf_lock_unref(struct hf_lock *lock);
+
+/* ---- looking ---- */
+
+struct hf_lock_info {
+    const char *name;
+    bool held;
+    bool shared;
+    bool damaged;      /* the record makes no sense: nobody takes it, somebody should look */
+    const char *owner; /* who holds it, or held it last; of a shared one, who came last */
+    int64_t token;
+    int64_t holders;
+    int64_t limit;           /* shared; 0: no limit */
+    int64_t since_unix_ms;   /* 0: not known */
+    int64_t lease_ms;        /* 0: not known */
+    int64_t expires_unix_ms; /* by the store's clock; 0: not known */
+    const void *data;
+    size_t data_size;
+    const char *forced_by; /* who released it by force last, and why; NULL: nobody */
+    const char *forced_reason;
+};
+
+/* Who holds it, without acquiring. HF_ERR_ABSENT: never held, or long ago. Waits. */
+int hf_get(struct hf_client *client, const char *name, struct hf_lock_info **ret,
+           struct hf_error *reterr);
+void hf_lock_info_free(struct hf_lock_info *info);
+
+struct hf_list_options {
+    size_t size;
+    const char *prefix; /* of the names */
+    const char *cursor; /* the page before said where to go on; NULL: at the beginning */
+    int limit;          /* locks looked at for a page; 0: 100 */
+    bool held_only;
+};
+
+struct hf_list_page {
+    const struct hf_lock_info *locks; /* in no order; expires and lease of own leases only */
+    size_t count;
+    const char *cursor; /* NULL: this was the last page */
+};
+
+/* A page may be empty and yet not the last. Waits. */
+int hf_list(struct hf_client *client, const struct hf_list_options *options,
+            struct hf_list_page **ret, struct hf_error *reterr);
+void hf_list_page_free(struct hf_list_page *page);
+
+/*
+ * Takes a lock away from whoever holds it, for an operator who knows better.
+ * The reason and the client's owner are recorded in the lock. A holder with a
+ * session is asked first and gets until it has obeyed or its lease has ended;
+ * one with its own lease hears of it at its next heartbeat. HF_ERR_ABSENT:
+ * nobody holds it. Waits, at most timeout_ms (0: 60000).
+ */
+int hf_force_release(struct hf_client *client, const char *name, const char *reason,
+                     int64_t timeout_ms, struct hf_error *reterr);
+
+/*
+ * Calls back with the state of a lock, at once and whenever it has changed.
+ * `info` lasts for the call; a lock that does not exist is shown as not held.
+ * Looks every interval_ms (0: the client's poll limit); what happens in between
+ * and is undone again goes unseen.
+ */
+struct hf_watcher;
+typedef void (*hf_watch_fn)(void *user, const struct hf_lock_info *info);
+int hf_watch(struct hf_client *client, const char *name, int64_t interval_ms, hf_watch_fn changed,
+             void *user, struct hf_watcher **ret, struct hf_error *reterr);
+/* No call comes after this returns, except one that runs at this moment. */
+void hf_watch_stop(struct hf_watcher *watcher);
+
+/* ---- leader election ---- */
+
+enum hf_leadership {
+    HF_LEADER_SELF = 1,  /* this campaign leads now */
+    HF_LEADER_LOST = 2,  /* it does not lead any more; it goes on campaigning */
+    HF_LEADER_OTHER = 3, /* somebody else leads, as `info` says */
+    HF_LEADER_NONE = 4   /* nobody leads */
+};
+
+typedef void (*hf_leadership_fn)(void *user, enum hf_leadership state,
+                                 const struct hf_lock_info *info);
+
+struct hf_elect_options {
+    size_t size;
+    const void *data; /* what a leader says of itself: an address, say */
+    size_t data_size;
+    int64_t lease_ms;  /* 0: the client's */
+    bool observe_only; /* only report who leads */
+    hf_leadership_fn changed;
+    void *user;
+};
+
+struct hf_election;
+/* Starts a campaign: leads as soon as and as long as possible. */
+int hf_elect(struct hf_client *client, const char *name, const struct hf_elect_options *options,
+             struct hf_election **ret, struct hf_error *reterr);
+/* True while this campaign is certain to lead; ask before you act. */
+bool hf_election_is_leader(const struct hf_election *election);
+/* The token of the leadership; 0 if it does not lead. */
+int64_t hf_election_token(const struct hf_election *election);
+/* Gives up leading and campaigning, and frees the election. Waits; not from a callback. */
+int hf_election_resign(struct hf_election *election, struct hf_error *reterr);
+
+/* ---- tables ---- */
+
+struct hf_table_status {
+    bool exists;
+    bool active;        /* ready for use */
+    bool key_fits;      /* its key is what the format needs */
+    bool ttl_enabled;   /* old records are deleted by the table itself */
+    int64_t item_count; /* may lag behind */
+};
+
+/* Creates the client's table if it is missing, waits until it is ready, and enables its TTL. */
+int hf_table_create(struct hf_client *client, struct hf_error *reterr);
+int hf_table_describe(struct hf_client *client, struct hf_table_status *ret,
+                      struct hf_error *reterr);
+/* 0 if locks can be kept in it; otherwise the message says what to do. */
+int hf_table_check(struct hf_client *client, struct hf_error *reterr);
 
 #ifdef __cplusplus
 }

@@ -279,6 +279,10 @@ static void granted(struct hf_core *core, struct hf_attempt *attempt, int at,
     grant->token = record->token;
     grant->since_unix_ms = record->since_unix_ms;
     grant->alone = record->member_count == 1;
+    if (record->has_data) {
+        attempt->stored = hf__arena_copy(&attempt->wants, record->data);
+        attempt->has_stored = !attempt->wants.failed;
+    }
     grant->state = HF_GRANT_HELD;
     attempt->name->refs++;
     hf__list_append(&attempt->name->grants, &grant->of_name);

@@ -252,6 +252,8 @@ struct hf_attempt {
     struct hf_arena wants;  /* data and extra */
     struct hf_arena round;  /* the record that is being examined */
     struct hf_want want;
+    bool has_stored; /* the data in the record, when granted; in `wants` */
+    struct hf_slice stored;
     int code; /* the result, when finished */
     struct hf_error error;
 

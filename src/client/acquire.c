@@ -1,0 +1,294 @@
+/* Acquiring: one path for those who wait and those who are called back. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "client/client.h"
+
+enum { DATA_MAX = 350 * 1024, ATTRIBUTES_MAX = 32 };
+
+struct hf_acquisition {
+    struct hf_chore chore; /* calling back */
+    struct hf_client *client;
+    struct hf_attempt *attempt; /* NULL: it has a result */
+    struct hf_lock *lock;       /* made in advance */
+    struct hf_waiter *waiter;   /* NULL: called back */
+    hf_acquired_fn done;
+    void *user;
+    int code;
+    struct hf_error error;
+    uint32_t refs;
+};
+
+static void unref(struct hf_acquisition *acquisition)
+{
+    if (--acquisition->refs > 0) return;
+    hf__lock_drop(acquisition->lock);
+    hf__free(acquisition);
+}
+
+/* ---- the result ---- */
+
+/* The data that stands in the record, for the handle. */
+static void keep_data(struct hf_lock *lock, const struct hf_attempt *attempt)
+{
+    if (!attempt->has_stored) return;
+    lock->data = hf__malloc(attempt->stored.len + 1);
+    if (!lock->data) return; /* the lock is worth more than what is written on it */
+    memcpy(lock->data, attempt->stored.ptr, attempt->stored.len);
+    lock->data_size = (uint32_t)attempt->stored.len;
+}
+
+void hf__acquire_finished(struct hf_client *client, struct hf_attempt *attempt)
+{
+    struct hf_acquisition *acquisition = attempt->want.user;
+    acquisition->attempt = NULL;
+    acquisition->code = attempt->code;
+    acquisition->error = attempt->error;
+    if (attempt->code == 0 && attempt->grant->user == acquisition) {
+        struct hf_lock *lock = acquisition->lock;
+        lock->grant = attempt->grant;
+        lock->grant->user = lock;
+        keep_data(lock, attempt);
+        hf__client_ref(client);
+    } else if (attempt->code == 0) { /* once more the lock that we had */
+        hf__lock_drop(acquisition->lock);
+        acquisition->lock = attempt->grant->user;
+        acquisition->lock->refs++;
+    }
+    hf__attempt_free(&client->core, attempt);
+    if (acquisition->waiter) hf__waiter_wake(acquisition->waiter);
+    else hf__client_chore(client, &acquisition->chore);
+}
+
+static void call_back(struct hf_client *client, struct hf_chore *chore)
+{
+    struct hf_acquisition *acquisition = HF_CONTAINER(chore, struct hf_acquisition, chore);
+    struct hf_lock *lock = acquisition->code == 0 ? acquisition->lock : NULL;
+    if (lock) acquisition->lock = NULL;
+    acquisition->done(acquisition->user, acquisition->code, lock, &acquisition->error);
+    pthread_mutex_lock(&client->mutex);
+    unref(acquisition);
+    pthread_mutex_unlock(&client->mutex);
+}
+
+/* ---- the wish ---- */
+
+static int check_attributes(struct hf_client *client, const struct hf_acquire_options *options,
+                            struct hf_arena *arena, struct hf_item *ret, struct hf_error *reterr)
+{
+    const struct hf_core_options *core = &client->core.options;
+    *ret = (struct hf_item){0};
+    if (options->attribute_count > ATTRIBUTES_MAX)
+        return hf__error_set(reterr, HF_ERR_LIMIT, "at most %d attributes", ATTRIBUTES_MAX);
+    for (size_t i = 0; i < options->attribute_count; i++) {
+        struct hf_slice name = hf__slice_str(options->attributes[i].name);
+        struct hf_slice text = hf__slice_str(options->attributes[i].text);
+        const char *refusal = core->format->refuses_extra(&core->layout, name);
+        if (!refusal && !hf__utf8_valid(text)) refusal = "its text is not UTF-8";
+        if (!refusal && text.len > DATA_MAX) refusal = "its text is too long";
+        if (refusal)
+            return hf__error_set(reterr, HF_ERR_INVALID, "attribute \"%.*s\": %s", HF_FMT(name),
+                                 refusal);
+        struct hf_value value = hf__s(text);
+        *ret = hf__item_with(arena, *ret, name, &value);
+    }
+    return arena->failed ? hf__error_no_memory(reterr) : 0;
+}
+
+#define REFUSE_IF(condition, ...)                                                                  \
+    if (condition) return hf__error_set(reterr, HF_ERR_INVALID, __VA_ARGS__)
+
+static int check_times(const struct hf_core_options *core, const struct hf_want *want,
+                       struct hf_error *reterr)
+{
+    int64_t lease_ms = want->lease_ms ? want->lease_ms : core->lease_ms;
+    REFUSE_IF(want->lease_ms < 0 || want->lease_ms > HF_LEASE_MAX_MS || lease_ms < 100,
+              "a lease of %lld ms: it must be between 100 ms and a year",
+              (long long)want->lease_ms);
+    REFUSE_IF(core->period_ms > lease_ms / 2,
+              "a lease of %lld ms is too short for a heartbeat every %lld ms; it must be at least "
+              "twice that",
+              (long long)lease_ms, (long long)core->period_ms);
+    REFUSE_IF(want->warn_ms != 0 && (want->warn_ms <= core->period_ms || want->warn_ms >= lease_ms),
+              "a warning after %lld ms must lie between the heartbeat (%lld ms) and the lease "
+              "(%lld ms)",
+              (long long)want->warn_ms, (long long)core->period_ms, (long long)lease_ms);
+    return 0;
+}
+
+static int check_shared(const struct hf_client *client, const struct hf_acquire_options *options,
+                        struct hf_error *reterr)
+{
+    const struct hf_core_options *core = &client->core.options;
+    if (!options->shared && options->limit == 0) return 0;
+    if (!(core->format->can & HF_CAN_SHARE))
+        return hf__error_set(reterr, HF_ERR_UNSUPPORTED, "the format \"%s\" has no shared locks",
+                             core->format->name);
+    REFUSE_IF(options->limit < 0 || options->limit >= HF_READERS_LIMIT,
+              "a limit of %lld: it must be between 1 and %d", (long long)options->limit,
+              HF_READERS_LIMIT - 1);
+    REFUSE_IF(core->session == HF_USE_SESSION_NEVER,
+              "a shared lock needs a session; leave sessions and heartbeats on");
+    REFUSE_IF(options->lease_ms != 0,
+              "a shared lock is kept by a session and cannot have a lease of its own");
+    return 0;
+}
+
+static int check_want(struct hf_client *client, const char *name, int64_t timeout_ms,
+                      const struct hf_acquire_options *options, struct hf_arena *arena,
+                      struct hf_want *ret, struct hf_error *reterr)
+{
+    const struct hf_core_options *core = &client->core.options;
+    REFUSE_IF(!name, "no lock name");
+    const char *refusal = core->format->refuses_name(hf__slice_str(name));
+    REFUSE_IF(refusal, "lock \"%.64s\": %s", name, refusal);
+    REFUSE_IF(timeout_ms < 0, "a time-out of %lld ms: use 0 to try, HF_FOREVER to wait",
+              (long long)timeout_ms);
+    REFUSE_IF(options->data_size > 0 && !options->data, "data_size without data");
+    if (options->data_size > DATA_MAX)
+        return hf__error_set(reterr, HF_ERR_LIMIT, "data of %zu bytes: at most %d fit",
+                             options->data_size, DATA_MAX);
+    if (options->data && !(core->format->can & HF_CAN_DATA))
+        return hf__error_set(reterr, HF_ERR_UNSUPPORTED, "the format \"%s\" stores no data",
+                             core->format->name);
+    *ret = (struct hf_want){
+        .name = hf__slice_str(name),
+        .limit = options->limit    ? options->limit
+                 : options->shared ? HF_READERS_LIMIT
+                                   : 0,
+        .timeout_ms = timeout_ms > HF_LEASE_MAX_MS ? HF_NEVER : timeout_ms,
+        .lease_ms = options->lease_ms,
+        .warn_ms = options->warn_ms,
+        .has_data = options->data != NULL,
+        .keep_data = options->keep_data,
+        .data = hf__slice(options->data, options->data_size),
+        .only_if_exists = options->only_if_exists,
+        .reentrant = options->reentrant,
+    };
+    int code = check_times(core, ret, reterr);
+    if (code == 0) code = check_shared(client, options, reterr);
+    if (code == 0) code = check_attributes(client, options, arena, &ret->extra, reterr);
+    return code;
+}
+
+/* ---- the two ways ---- */
+
+static struct hf_acquisition *acquisition_new(struct hf_client *client,
+                                              const struct hf_acquire_options *options)
+{
+    struct hf_acquisition *acquisition = hf__calloc(1, sizeof *acquisition);
+    if (!acquisition) return NULL;
+    acquisition->refs = 1;
+    acquisition->client = client;
+    acquisition->chore.run = call_back;
+    hf__list_init(&acquisition->chore.node);
+    acquisition->lock = hf__lock_new(client, options);
+    if (acquisition->lock) return acquisition;
+    hf__free(acquisition);
+    return NULL;
+}
+
+/* With the mutex held. */
+static int begin(struct hf_acquisition *acquisition, struct hf_want *want, struct hf_error *reterr)
+{
+    struct hf_client *client = acquisition->client;
+    want->user = acquisition;
+    return hf__core_acquire(&client->core, want, hf__client_now_us(client), &acquisition->attempt,
+                            reterr);
+}
+
+int hf_acquire(struct hf_client *client, const char *name, int64_t timeout_ms,
+               const struct hf_acquire_options *given, struct hf_lock **ret,
+               struct hf_error *reterr)
+{
+    HF_OPTIONS(struct hf_acquire_options, options, given);
+    struct hf_arena arena = {0};
+    struct hf_want want;
+    struct hf_waiter waiter;
+    int code = check_want(client, name, timeout_ms, &options, &arena, &want, reterr);
+    struct hf_acquisition *acquisition = code == 0 ? acquisition_new(client, &options) : NULL;
+    if (code == 0 && !acquisition) code = hf__error_no_memory(reterr);
+    if (code == 0) code = hf__client_enter_waiting(client, reterr);
+    if (code != 0) {
+        if (acquisition) unref(acquisition);
+        hf__arena_free(&arena);
+        return code;
+    }
+    code = hf__waiter_init(client, &waiter, NULL, reterr);
+    if (code == 0) {
+        acquisition->waiter = &waiter;
+        code = begin(acquisition, &want, reterr);
+        if (code != 0) waiter.done = true;
+        hf__client_leave(client);
+        pthread_mutex_lock(&client->mutex);
+        hf__waiter_wait(client, &waiter);
+        if (code == 0) {
+            code = acquisition->code;
+            if (code == 0) {
+                *ret = acquisition->lock;
+                acquisition->lock = NULL;
+            } else if (reterr) {
+                *reterr = acquisition->error;
+            }
+        }
+        unref(acquisition);
+        hf__client_unref_unlock(client);
+    } else {
+        unref(acquisition);
+        pthread_mutex_unlock(&client->mutex);
+    }
+    hf__arena_free(&arena);
+    return code;
+}
+
+int hf_acquire_async(struct hf_client *client, const char *name, int64_t timeout_ms,
+                     const struct hf_acquire_options *given, hf_acquired_fn done, void *user,
+                     struct hf_acquisition **ret, struct hf_error *reterr)
+{
+    HF_OPTIONS(struct hf_acquire_options, options, given);
+    if (!done) return hf__error_set(reterr, HF_ERR_INVALID, "nobody to call back");
+    struct hf_arena arena = {0};
+    struct hf_want want;
+    int code = check_want(client, name, timeout_ms, &options, &arena, &want, reterr);
+    struct hf_acquisition *acquisition = code == 0 ? acquisition_new(client, &options) : NULL;
+    if (code == 0 && !acquisition) code = hf__error_no_memory(reterr);
+    if (code == 0) code = hf__client_enter(client, reterr);
+    if (code == 0) {
+        acquisition->done = done;
+        acquisition->user = user;
+        if (ret) acquisition->refs++;
+        code = begin(acquisition, &want, reterr);
+        if (code == 0 && ret) {
+            *ret = acquisition;
+            hf__client_ref(client);
+        }
+        hf__client_leave(client);
+        if (code != 0) acquisition->refs = 1;
+    }
+    if (code != 0 && acquisition) unref(acquisition);
+    hf__arena_free(&arena);
+    return code;
+}
+
+struct hf_attempt *hf__acquisition_attempt(const struct hf_acquisition *acquisition)
+{
+    return acquisition ? acquisition->attempt : NULL;
+}
+
+void hf_acquisition_cancel(struct hf_acquisition *acquisition)
+{
+    struct hf_client *client = acquisition->client;
+    if (hf__client_enter(client, NULL) != 0) return;
+    if (acquisition->attempt)
+        hf__core_cancel(&client->core, acquisition->attempt, hf__client_now_us(client));
+    hf__client_leave(client);
+}
+
+void hf_acquisition_free(struct hf_acquisition *acquisition)
+{
+    if (!acquisition || hf__client_enter(acquisition->client, NULL) != 0) return;
+    struct hf_client *client = acquisition->client;
+    unref(acquisition);
+    hf__client_unref_unlock(client);
+}

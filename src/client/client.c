@@ -1,0 +1,453 @@
+#include "client/client.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+
+enum { LONGEST_NAP_MS = 1000, CLOSE_MS = 5000 };
+
+/* One request of the core. */
+struct call {
+    struct hf_client_call at;
+    struct hf_request *request;
+};
+
+bool hf__client_is_ours(const struct hf_client *client)
+{
+    return client->pid == getpid();
+}
+
+int64_t hf__client_now_us(const struct hf_client *client)
+{
+    return hf__clock_boot_us(client->clock);
+}
+
+/* ---- driving the core ---- */
+
+static void answered(struct hf_call *at)
+{
+    struct hf_client_call *call = HF_CONTAINER(at, struct hf_client_call, call);
+    struct hf_client *client = call->client;
+    pthread_mutex_lock(&client->mutex);
+    hf__list_remove(&call->node);
+    call->done(client, call);
+    hf__client_leave(client);
+}
+
+void hf__client_submit(struct hf_client *client, struct hf_client_call *call)
+{
+    call->client = client;
+    call->call.done = answered;
+    hf__list_append(&client->calls, &call->node);
+    call->id = hf__store_submit(client->store, &call->call);
+}
+
+static void answer_core(struct hf_client *client, struct hf_client_call *at)
+{
+    struct call *call = HF_CONTAINER(at, struct call, at);
+    hf__core_answer(&client->core, call->request, &at->call.answer, hf__client_now_us(client));
+    hf__free(call);
+}
+
+/* A request that cannot be handed to the store has failed. */
+static void fail_request(struct hf_client *client, struct hf_request *request, int code)
+{
+    struct hf_answer answer = {0};
+    answer.code = hf__error_set(&answer.error, code, "%s", hf_error_meaning(code));
+    hf__core_answer(&client->core, request, &answer, hf__client_now_us(client));
+}
+
+static void submit(struct hf_client *client, struct hf_request *request)
+{
+    struct call *call = client->closed ? NULL : hf__calloc(1, sizeof *call);
+    if (!call) {
+        fail_request(client, request, client->closed ? HF_ERR_CANCELLED : HF_ERR_NO_MEMORY);
+        return;
+    }
+    call->request = request;
+    call->at.call.op = request->op;
+    call->at.call.arena = &request->arena;
+    call->at.done = answer_core;
+    hf__client_submit(client, &call->at);
+}
+
+/* L3. */
+static void drain(struct hf_client *client)
+{
+    struct hf_core *core = &client->core;
+    for (bool more = true; more;) {
+        more = false;
+        struct hf_request *request;
+        struct hf_attempt *attempt;
+        struct hf_grant *grant;
+        struct hf_job *job;
+        int which;
+        while ((attempt = hf__core_next_finished(core))) {
+            hf__acquire_finished(client, attempt);
+            more = true;
+        }
+        while ((grant = hf__core_next_event(core, &which))) {
+            hf__lock_news(client, grant, which);
+            more = true;
+        }
+        while ((job = hf__core_next_job(core))) {
+            hf__waiter_wake(job->user);
+            more = true;
+        }
+        while ((request = hf__core_next_request(core))) {
+            submit(client, request);
+            more = true;
+        }
+    }
+}
+
+void hf__client_leave(struct hf_client *client)
+{
+    drain(client);
+    if (!client->woken) {
+        client->woken = true;
+        pthread_cond_signal(&client->wake);
+    }
+    pthread_mutex_unlock(&client->mutex);
+}
+
+/* ---- the thread ---- */
+
+static void nap(struct hf_client *client, int64_t until_us)
+{
+    int64_t now_us = hf__client_now_us(client);
+    int64_t ms = until_us > now_us ? (until_us - now_us + 999) / 1000 : 0;
+    /* Not for long: the time that counts also passes while the machine sleeps. */
+    if (until_us == HF_NEVER || ms > LONGEST_NAP_MS) ms = LONGEST_NAP_MS;
+    struct timespec until = hf__deadline_in(ms);
+    client->woken = false;
+    while (!client->woken) {
+        if (pthread_cond_timedwait(&client->wake, &client->mutex, &until) != 0) break;
+    }
+    client->woken = true;
+}
+
+static void *run(void *user)
+{
+    struct hf_client *client = user;
+    pthread_mutex_lock(&client->mutex);
+    for (;;) {
+        int64_t now_us = hf__client_now_us(client);
+        hf__core_tick(&client->core, now_us);
+        int64_t watch_us = hf__watchers_run(client, now_us);
+        drain(client);
+        struct hf_list *node = hf__list_pop(&client->chores);
+        if (node) {
+            struct hf_chore *chore = HF_CONTAINER(node, struct hf_chore, node);
+            pthread_mutex_unlock(&client->mutex);
+            chore->run(client, chore);
+            pthread_mutex_lock(&client->mutex);
+            continue;
+        }
+        if (client->stopping) break;
+        int64_t next_us = hf__core_next_us(&client->core);
+        if (client->core.closed) hf__client_wake_all(client, &client->core);
+        nap(client, next_us < watch_us ? next_us : watch_us);
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return NULL;
+}
+
+void hf__client_chore(struct hf_client *client, struct hf_chore *chore)
+{
+    if (hf__list_empty(&chore->node)) hf__list_append(&client->chores, &chore->node);
+}
+
+/* ---- entering and waiting ---- */
+
+int hf__client_enter(struct hf_client *client, struct hf_error *reterr)
+{
+    if (!hf__client_is_ours(client))
+        return hf__error_set(reterr, HF_ERR_FORKED,
+                             "this client was made before fork(); make a new one in the child");
+    pthread_mutex_lock(&client->mutex);
+    return 0;
+}
+
+int hf__client_enter_waiting(struct hf_client *client, struct hf_error *reterr)
+{
+    int code = hf__client_enter(client, reterr);
+    if (code != 0) return code;
+    if (!client->has_thread || !pthread_equal(pthread_self(), client->thread)) return 0;
+    pthread_mutex_unlock(&client->mutex);
+    return hf__error_set(reterr, HF_ERR_IN_CALLBACK,
+                         "this call waits, and callbacks must not; use its asynchronous form or "
+                         "another thread");
+}
+
+static int init_cond(pthread_cond_t *cond)
+{
+    pthread_condattr_t monotonic;
+    if (pthread_condattr_init(&monotonic) != 0) return -1;
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    int failed = pthread_cond_init(cond, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    return failed ? -1 : 0;
+}
+
+int hf__waiter_init(struct hf_client *client, struct hf_waiter *waiter, const void *about,
+                    struct hf_error *reterr)
+{
+    *waiter = (struct hf_waiter){.about = about};
+    hf__list_init(&waiter->node);
+    if (init_cond(&waiter->cond) != 0) return hf__error_no_memory(reterr);
+    hf__list_append(&client->waiters, &waiter->node);
+    hf__client_ref(client);
+    return 0;
+}
+
+void hf__waiter_wake(struct hf_waiter *waiter)
+{
+    waiter->done = true;
+    pthread_cond_signal(&waiter->cond);
+}
+
+void hf__waiter_wait(struct hf_client *client, struct hf_waiter *waiter)
+{
+    while (!waiter->done) pthread_cond_wait(&waiter->cond, &client->mutex);
+    hf__list_remove(&waiter->node);
+    pthread_cond_destroy(&waiter->cond);
+}
+
+void hf__client_wake_all(struct hf_client *client, const void *about)
+{
+    for (struct hf_list *at = client->waiters.next; at != &client->waiters; at = at->next) {
+        struct hf_waiter *waiter = HF_CONTAINER(at, struct hf_waiter, node);
+        if (waiter->about == about) hf__waiter_wake(waiter);
+    }
+}
+
+struct settle {
+    struct hf_chore chore;
+    struct hf_waiter waiter;
+};
+
+static void settled(struct hf_client *client, struct hf_chore *chore)
+{
+    struct settle *settle = HF_CONTAINER(chore, struct settle, chore);
+    pthread_mutex_lock(&client->mutex);
+    hf__waiter_wake(&settle->waiter);
+    pthread_mutex_unlock(&client->mutex);
+}
+
+void hf__client_settle(struct hf_client *client)
+{
+    struct settle settle = {.chore.run = settled};
+    hf__list_init(&settle.chore.node);
+    pthread_mutex_lock(&client->mutex);
+    if (client->stopping || hf__waiter_init(client, &settle.waiter, NULL, NULL) != 0) {
+        pthread_mutex_unlock(&client->mutex); /* the thread has ended, or is about to */
+        return;
+    }
+    hf__client_chore(client, &settle.chore);
+    hf__client_leave(client);
+    pthread_mutex_lock(&client->mutex);
+    hf__waiter_wait(client, &settle.waiter);
+    hf__client_unref_unlock(client);
+}
+
+struct single {
+    struct hf_client_call at;
+    struct hf_waiter waiter;
+};
+
+static void single_done(struct hf_client *client, struct hf_client_call *at)
+{
+    (void)client;
+    hf__waiter_wake(&HF_CONTAINER(at, struct single, at)->waiter);
+}
+
+int hf__client_run(struct hf_client *client, struct hf_call *call, struct hf_error *reterr)
+{
+    struct single single = {.at.call = *call, .at.done = single_done};
+    int code = hf__client_enter_waiting(client, reterr);
+    if (code != 0) return code;
+    if (client->core.closing) code = hf__error_set(reterr, HF_ERR_CLOSED, "the client is closed");
+    if (code == 0) code = hf__waiter_init(client, &single.waiter, NULL, reterr);
+    if (code != 0) {
+        pthread_mutex_unlock(&client->mutex);
+        return code;
+    }
+    hf__client_submit(client, &single.at);
+    hf__waiter_wait(client, &single.waiter);
+    hf__client_unref_unlock(client);
+    call->answer = single.at.call.answer;
+    if (call->answer.code != 0 && reterr) *reterr = call->answer.error;
+    return call->answer.code;
+}
+
+/* ---- life ---- */
+
+void hf__client_ref(struct hf_client *client)
+{
+    client->refs++;
+}
+
+static void destroy(struct hf_client *client)
+{
+    hf__core_free(&client->core);
+    pthread_cond_destroy(&client->wake);
+    pthread_mutex_destroy(&client->mutex);
+    hf__arena_free(&client->arena);
+    hf__free(client);
+}
+
+void hf__client_unref_unlock(struct hf_client *client)
+{
+    bool last = --client->refs == 0;
+    pthread_mutex_unlock(&client->mutex);
+    if (last) destroy(client);
+}
+
+static bool makes_its_table(const struct hf_client_options *options)
+{
+    if (options->create_table) return true;
+    const char *url = options->store_url;
+    return url && !options->store &&
+           (strncmp(url, "file:", 5) == 0 || strncmp(url, "memory:", 7) == 0);
+}
+
+static int open_store(struct hf_client *client, const struct hf_client_options *options,
+                      struct hf_error *reterr)
+{
+    client->store = options->store;
+    if (options->store) return 0;
+    if (!options->store_url)
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "no store: give store_url, such as \"file:locks.db\" or "
+                             "\"dynamodb://TABLE?region=REGION\"");
+    struct hf_store_options store_options = {.log = client->log};
+    int code = hf__store_open(options->store_url, &store_options, &client->store, reterr);
+    client->owns_store = code == 0;
+    return code;
+}
+
+static int start_core(struct hf_client *client, const struct hf_client_options *options,
+                      struct hf_error *reterr)
+{
+    struct hf_core_options core_options = {0};
+    int code = hf__client_options(options, &client->arena, &core_options, reterr);
+    if (code != 0) return code;
+    client->log = core_options.log;
+    code = open_store(client, options, reterr);
+    if (code != 0) return code;
+    client->clock = client->store->clock;
+    core_options.layout.table =
+        options->table ? hf__arena_copy(&client->arena, hf__slice_str(options->table))
+                       : hf__arena_copy(&client->arena, hf__store_table(client->store));
+    code = hf__table_name_check(core_options.layout.table, reterr);
+    if (code != 0) return code;
+    if (client->arena.failed) return hf__error_no_memory(reterr);
+    return hf__core_init(&client->core, &core_options, reterr);
+}
+
+static int start_thread(struct hf_client *client, struct hf_error *reterr)
+{
+    if (pthread_create(&client->thread, NULL, run, client) != 0)
+        return hf__error_set(reterr, HF_ERR_NO_MEMORY, "no thread could be started");
+    client->has_thread = true;
+    return 0;
+}
+
+int hf_client_new(const struct hf_client_options *given, struct hf_client **ret,
+                  struct hf_error *reterr)
+{
+    if (!given || !ret) return hf__error_set(reterr, HF_ERR_INVALID, "no options");
+    HF_OPTIONS(struct hf_client_options, options, given);
+    struct hf_client *client = hf__calloc(1, sizeof *client);
+    if (!client) return hf__error_no_memory(reterr);
+    client->pid = getpid();
+    client->refs = 1;
+    hf__list_init(&client->chores);
+    hf__list_init(&client->waiters);
+    hf__list_init(&client->calls);
+    hf__list_init(&client->watchers);
+    if (pthread_mutex_init(&client->mutex, NULL) != 0 || init_cond(&client->wake) != 0) {
+        hf__free(client);
+        return hf__error_no_memory(reterr);
+    }
+    int code = start_core(client, &options, reterr);
+    bool has_core = code == 0;
+    if (code == 0 && makes_its_table(&options)) code = hf__table_ensure(client, reterr);
+    if (code == 0) code = start_thread(client, reterr);
+    if (code != 0) {
+        if (client->owns_store) hf__store_close(client->store);
+        if (!has_core) { /* nothing that destroy() would free */
+            pthread_cond_destroy(&client->wake);
+            pthread_mutex_destroy(&client->mutex);
+            hf__arena_free(&client->arena);
+            hf__free(client);
+        } else {
+            destroy(client);
+        }
+        return code;
+    }
+    *ret = client;
+    return 0;
+}
+
+/* Whatever is still at the store comes back now. */
+static void recall(struct hf_client *client)
+{
+    client->closed = true;
+    for (struct hf_list *at = client->calls.next; at != &client->calls; at = at->next)
+        hf__store_cancel(client->store, HF_CONTAINER(at, struct hf_client_call, node)->id);
+    struct timespec until = hf__deadline_in(60000);
+    while (!hf__list_empty(&client->calls)) {
+        client->woken = false;
+        if (pthread_cond_timedwait(&client->wake, &client->mutex, &until) != 0) break;
+    }
+}
+
+int hf_client_close(struct hf_client *client, int64_t timeout_ms)
+{
+    if (!client) return 0;
+    struct hf_waiter waiter;
+    int code = hf__client_enter_waiting(client, NULL);
+    if (code != 0) return code;
+    if (timeout_ms <= 0) timeout_ms = CLOSE_MS;
+    code = hf__waiter_init(client, &waiter, &client->core, NULL);
+    if (code != 0) {
+        pthread_mutex_unlock(&client->mutex);
+        return code;
+    }
+    hf__watchers_close(client);
+    hf__core_close(&client->core, timeout_ms, hf__client_now_us(client));
+    int64_t deadline_us = client->core.close_by_us;
+    hf__client_leave(client);
+    pthread_mutex_lock(&client->mutex);
+    hf__waiter_wait(client, &waiter);
+    bool late = hf__client_now_us(client) >= deadline_us;
+    /* The thread runs the callbacks that are left, and ends. */
+    client->stopping = true;
+    hf__client_leave(client);
+    pthread_join(client->thread, NULL);
+    pthread_mutex_lock(&client->mutex);
+    recall(client);
+    drain(client);
+    pthread_mutex_unlock(&client->mutex);
+    if (client->owns_store) hf__store_close(client->store);
+    pthread_mutex_lock(&client->mutex);
+    client->refs--; /* the waiter's */
+    hf__client_unref_unlock(client);
+    return late ? HF_ERR_TIMED_OUT : 0;
+}
+
+int hf_store_open(const char *url, hf_log_fn log, void *log_user, struct hf_store **ret,
+                  struct hf_error *reterr)
+{
+    if (!url || !ret) return hf__error_set(reterr, HF_ERR_INVALID, "no URL");
+    struct hf_store_options options = {.log = {log, log_user, HF_LOG_INFO}};
+    return hf__store_open(url, &options, ret, reterr);
+}
+
+void hf_store_close(struct hf_store *store)
+{
+    hf__store_close(store);
+}

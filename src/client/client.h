@@ -1,0 +1,162 @@
+/*
+ * The library's own view of a client: the protocol core, the store that serves
+ * it, and the thread that runs alarms and callbacks.
+ *
+ * Invariants
+ * L1  `mutex` guards everything below it, the core included. It is never held
+ *     while a callback runs, nor while anything waits but on a condition.
+ * L2  The core is fed with a clock that is read under the mutex: time never goes
+ *     back.
+ * L3  After every input the core is drained: requests are submitted, waiters
+ *     woken, callbacks queued.
+ * L4  Callbacks run on the client's thread only, in the order in which their
+ *     causes happened.
+ * L5  The client is freed with its last reference: the user's, one per lock
+ *     handle, one per call that waits.
+ */
+#ifndef HF_CLIENT_CLIENT_H
+#define HF_CLIENT_CLIENT_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "base/clock.h"
+#include "lock/core.h"
+#include "store/store.h"
+
+/* Something that the client's thread is to do, outside the mutex. */
+struct hf_chore {
+    struct hf_list node; /* empty: not queued */
+    void (*run)(struct hf_client *client, struct hf_chore *chore);
+};
+
+/* Somebody who waits, on their own stack. */
+struct hf_waiter {
+    struct hf_list node;
+    pthread_cond_t cond;
+    const void *about;
+    bool done;
+};
+
+/* An operation at the store. `done` is called with the mutex held. */
+struct hf_client_call {
+    struct hf_call call; /* op and arena are the caller's */
+    struct hf_list node;
+    struct hf_client *client;
+    uint64_t id;
+    void (*done)(struct hf_client *client, struct hf_client_call *call);
+};
+
+struct hf_client {
+    pid_t pid;
+    struct hf_arena arena; /* texts of the options */
+    struct hf_store *store;
+    bool owns_store;
+    const struct hf_clock *clock;
+    struct hf_log log;
+    pthread_t thread;
+
+    pthread_mutex_t mutex;
+    pthread_cond_t wake; /* of the thread */
+    struct hf_core core;
+    struct hf_list chores;
+    struct hf_list waiters;
+    struct hf_list calls;    /* at the store */
+    struct hf_list watchers; /* watch.c */
+    uint32_t refs;
+    bool has_thread;
+    bool stopping; /* the thread ends */
+    bool closed;   /* nothing is submitted any more */
+    bool woken;
+};
+
+/* ---- client.c ---- */
+
+/* Checks the process and locks. Otherwise fills the error and leaves it unlocked. */
+int hf__client_enter(struct hf_client *client, struct hf_error *reterr);
+/* The same for calls that wait. */
+int hf__client_enter_waiting(struct hf_client *client, struct hf_error *reterr);
+/* Drains and unlocks. */
+void hf__client_leave(struct hf_client *client);
+bool hf__client_is_ours(const struct hf_client *client);
+int64_t hf__client_now_us(const struct hf_client *client);
+void hf__client_ref(struct hf_client *client);
+/* Called with the mutex, which is gone afterwards. */
+void hf__client_unref_unlock(struct hf_client *client);
+void hf__client_chore(struct hf_client *client, struct hf_chore *chore);
+
+/* Hands an operation to the store; only while the client is not `closed`. */
+void hf__client_submit(struct hf_client *client, struct hf_client_call *call);
+
+/*
+ * Waiting for something, under the mutex. A waiter keeps the client: after
+ * hf__waiter_wait, leave by hf__client_unref_unlock.
+ */
+int hf__waiter_init(struct hf_client *client, struct hf_waiter *waiter, const void *about,
+                    struct hf_error *reterr);
+void hf__waiter_wait(struct hf_client *client, struct hf_waiter *waiter);
+void hf__waiter_wake(struct hf_waiter *waiter);
+/* Everybody who waits for this. */
+void hf__client_wake_all(struct hf_client *client, const void *about);
+
+/* Returns when every callback that was queued or ran has ended. Not from one, nor under the mutex.
+ */
+void hf__client_settle(struct hf_client *client);
+
+/* Runs one operation on the store, which tries again by itself. Waits. */
+int hf__client_run(struct hf_client *client, struct hf_call *call, struct hf_error *reterr);
+
+/* ---- options.c ---- */
+
+/* Fills in the defaults and checks; texts go to the arena. */
+int hf__client_options(const struct hf_client_options *given, struct hf_arena *arena,
+                       struct hf_core_options *ret, struct hf_error *reterr);
+/* Copies a struct of options of whatever size its caller knew. */
+void hf__options_copy(void *ret, size_t ret_size, const void *given);
+#define HF_OPTIONS(type, name, given)                                                              \
+    type name;                                                                                     \
+    hf__options_copy(&name, sizeof name, given)
+
+/* ---- lock.c ---- */
+
+struct hf_lock {
+    struct hf_chore events; /* waiting to be called back */
+    struct hf_client *client;
+    struct hf_grant *grant;
+    hf_event_fn on_event;
+    void *user;
+    void *data;
+    uint32_t data_size;
+    uint32_t refs; /* users; and one until the final event was delivered */
+    uint8_t told;  /* HF_EVENT_IS_… to deliver */
+};
+
+struct hf_lock *hf__lock_new(struct hf_client *client, const struct hf_acquire_options *options);
+/* Of a lock that was never granted. */
+void hf__lock_drop(struct hf_lock *lock);
+/* A grant's news, from the core. */
+void hf__lock_news(struct hf_client *client, struct hf_grant *grant, int which);
+
+/* ---- acquire.c ---- */
+
+void hf__acquire_finished(struct hf_client *client, struct hf_attempt *attempt);
+/* NULL once it has a result. */
+struct hf_attempt *hf__acquisition_attempt(const struct hf_acquisition *acquisition);
+
+/* ---- watch.c ---- */
+
+/* Starts the looks that are due; returns when the next one is. */
+int64_t hf__watchers_run(struct hf_client *client, int64_t now_us);
+void hf__watchers_close(struct hf_client *client);
+
+/* ---- inspect.c ---- */
+
+/* One allocation: the info, and everything it points to behind it. */
+struct hf_lock_info *hf__info_new(struct hf_slice name, const struct hf_record *record,
+                                  const struct hf_liveness *liveness);
+
+/* ---- table.c ---- */
+
+int hf__table_ensure(struct hf_client *client, struct hf_error *reterr);
+
+#endif

@@ -1,0 +1,236 @@
+/* Looking at locks without taking them, and taking them away. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "client/client.h"
+
+enum { PAGE = 100, PAGE_MAX = 10000, FORCE_MS = 60000 };
+
+/* ---- one lock ---- */
+
+/* Text behind the struct, terminated; NULL stays NULL. */
+static const char *put_text(char **at, struct hf_slice text)
+{
+    if (text.len == 0) return NULL;
+    char *copy = *at;
+    memcpy(copy, text.ptr, text.len);
+    copy[text.len] = '\0';
+    *at += text.len + 1;
+    return copy;
+}
+
+static size_t texts_size(struct hf_slice name, const struct hf_record *record)
+{
+    return name.len + record->owner.len + record->data.len + record->forced_by.len +
+           record->forced_reason.len + 5;
+}
+
+static void fill(struct hf_lock_info *info, char **at, struct hf_slice name,
+                 const struct hf_record *record, const struct hf_liveness *liveness)
+{
+    *info = (struct hf_lock_info){
+        .held = hf__record_is_held(record),
+        .shared = record->member_count > 0,
+        .damaged = record->damaged,
+        .token = record->token,
+        .holders = record->exclusive ? 1 : (int64_t)record->member_count,
+        .limit = record->limit == HF_READERS_LIMIT ? 0 : record->limit,
+        .since_unix_ms = record->since_unix_ms,
+        .lease_ms = liveness ? liveness->lease_ms : 0,
+        .expires_unix_ms = liveness ? liveness->expires_unix_ms : 0,
+        .data_size = record->has_data ? record->data.len : 0,
+    };
+    if (record->member_count == 0) info->limit = 0;
+    info->name = put_text(at, name);
+    info->owner = put_text(at, record->owner);
+    info->forced_by = put_text(at, record->forced_by);
+    info->forced_reason = put_text(at, record->forced_reason);
+    if (record->has_data) {
+        info->data = *at;
+        if (record->data.len) memcpy(*at, record->data.ptr, record->data.len);
+        *at += record->data.len;
+    }
+}
+
+struct hf_lock_info *hf__info_new(struct hf_slice name, const struct hf_record *record,
+                                  const struct hf_liveness *liveness)
+{
+    struct hf_lock_info *info = hf__malloc(sizeof *info + texts_size(name, record));
+    if (!info) return NULL;
+    char *at = (char *)(info + 1);
+    fill(info, &at, name, record, liveness);
+    return info;
+}
+
+void hf_lock_info_free(struct hf_lock_info *info)
+{
+    hf__free(info);
+}
+
+static int check_call(struct hf_client *client, const char *name, struct hf_error *reterr)
+{
+    int code = hf__client_enter_waiting(client, reterr);
+    if (code != 0) return code;
+    pthread_mutex_unlock(&client->mutex);
+    const char *refusal =
+        name ? client->core.options.format->refuses_name(hf__slice_str(name)) : NULL;
+    if (refusal) return hf__error_set(reterr, HF_ERR_INVALID, "lock \"%.64s\": %s", name, refusal);
+    return 0;
+}
+
+/* When a session's lock expires stands in the session. */
+static int read_session(struct hf_client *client, struct hf_arena *arena, struct hf_slice session,
+                        struct hf_session_record *ret, struct hf_error *reterr)
+{
+    const struct hf_core_options *core = &client->core.options;
+    struct hf_call call = {.arena = arena};
+    core->format->sessions->read(&core->layout, arena, session, &call.op);
+    int code = hf__client_run(client, &call, reterr);
+    if (code == 0)
+        core->format->sessions->parse(&core->layout, arena, call.answer.has_item, call.answer.item,
+                                      ret);
+    return code;
+}
+
+int hf_get(struct hf_client *client, const char *name, struct hf_lock_info **ret,
+           struct hf_error *reterr)
+{
+    if (!name || !ret) return hf__error_set(reterr, HF_ERR_INVALID, "no lock name");
+    int code = check_call(client, name, reterr);
+    if (code != 0) return code;
+    const struct hf_core_options *core = &client->core.options;
+    struct hf_arena arena = {0};
+    struct hf_call call = {.arena = &arena};
+    core->format->read(&core->layout, &arena, hf__slice_str(name), &call.op);
+    code = hf__client_run(client, &call, reterr);
+    if (code == 0 && !call.answer.has_item)
+        code = hf__error_set(reterr, HF_ERR_ABSENT, "there is no lock \"%s\"", name);
+    if (code == 0) {
+        struct hf_record record;
+        struct hf_session_record session = {0};
+        core->format->parse(&core->layout, &arena, true, call.answer.item, &record);
+        const struct hf_liveness *liveness = record.exclusive ? &record.liveness : NULL;
+        if (record.exclusive && record.holder.session.len > 0) {
+            code = read_session(client, &arena, record.holder.session, &session, reterr);
+            liveness = session.exists && !session.damaged ? &session.liveness : NULL;
+        }
+        if (code == 0 && arena.failed) code = hf__error_no_memory(reterr);
+        struct hf_lock_info *info =
+            code == 0 ? hf__info_new(hf__slice_str(name), &record, liveness) : NULL;
+        if (code == 0 && !info) code = hf__error_no_memory(reterr);
+        if (code == 0) *ret = info;
+    }
+    hf__arena_free(&arena);
+    return code;
+}
+
+/* ---- many locks ---- */
+
+struct page {
+    struct hf_list_page page;
+    struct hf_arena arena;
+};
+
+static int fill_page(struct page *page, const struct hf_core_options *core,
+                     const struct hf_answer *answer, const struct hf_list_options *options,
+                     struct hf_error *reterr)
+{
+    struct hf_slice prefix = hf__slice_str(options->prefix);
+    struct hf_lock_info *locks =
+        hf__arena_zalloc(&page->arena, answer->count ? answer->count : 1, sizeof *locks);
+    for (size_t i = 0; locks && i < answer->count; i++) {
+        struct hf_slice name;
+        if (!core->format->name_of(&core->layout, answer->items[i], &name)) continue;
+        if (!hf__slice_starts(name, prefix)) continue;
+        struct hf_record record;
+        core->format->parse(&core->layout, &page->arena, true, answer->items[i], &record);
+        if (options->held_only && !hf__record_is_held(&record)) continue;
+        bool own = record.exclusive && record.holder.session.len == 0;
+        char *texts = hf__arena_alloc(&page->arena, texts_size(name, &record));
+        if (!texts) break;
+        fill(&locks[page->page.count++], &texts, name, &record, own ? &record.liveness : NULL);
+    }
+    page->page.locks = locks;
+    if (answer->last_key.count > 0) {
+        const struct hf_value *key = hf__item_get(answer->last_key, core->layout.key_name);
+        if (key && key->type == HF_S) page->page.cursor = hf__arena_str(&page->arena, key->bytes);
+    }
+    return page->arena.failed ? hf__error_no_memory(reterr) : 0;
+}
+
+int hf_list(struct hf_client *client, const struct hf_list_options *given,
+            struct hf_list_page **ret, struct hf_error *reterr)
+{
+    HF_OPTIONS(struct hf_list_options, options, given);
+    if (!ret) return hf__error_set(reterr, HF_ERR_INVALID, "nowhere to put the page");
+    if (options.limit < 0 || options.limit > PAGE_MAX)
+        return hf__error_set(reterr, HF_ERR_INVALID, "a limit of %d: between 1 and %d",
+                             options.limit, PAGE_MAX);
+    int code = check_call(client, NULL, reterr);
+    if (code != 0) return code;
+    const struct hf_core_options *core = &client->core.options;
+    struct page *page = hf__calloc(1, sizeof *page);
+    if (!page) return hf__error_no_memory(reterr);
+    struct hf_call call = {
+        .arena = &page->arena,
+        .op =
+            {
+                .kind = HF_SCAN,
+                .table = core->layout.table,
+                .consistent = true,
+                .has_limit = true,
+                .limit = options.limit ? options.limit : PAGE,
+            },
+    };
+    if (options.cursor) {
+        struct hf_value key = hf__s(hf__arena_copy(&page->arena, hf__slice_str(options.cursor)));
+        call.op.start_key =
+            hf__item_with(&page->arena, (struct hf_item){0}, core->layout.key_name, &key);
+    }
+    code = hf__client_run(client, &call, reterr);
+    if (code == 0) code = fill_page(page, core, &call.answer, &options, reterr);
+    if (code == 0) *ret = &page->page;
+    else hf_list_page_free(&page->page);
+    return code;
+}
+
+void hf_list_page_free(struct hf_list_page *at)
+{
+    if (!at) return;
+    struct page *page = HF_CONTAINER(at, struct page, page);
+    hf__arena_free(&page->arena);
+    hf__free(page);
+}
+
+/* ---- force ---- */
+
+int hf_force_release(struct hf_client *client, const char *name, const char *reason,
+                     int64_t timeout_ms, struct hf_error *reterr)
+{
+    struct hf_slice why = hf__slice_str(reason);
+    if (!name) return hf__error_set(reterr, HF_ERR_INVALID, "no lock name");
+    if (why.len == 0 || why.len > HF_REASON_MAX || !hf__utf8_valid(why))
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "a forced release needs a reason of 1 to %d bytes, for whoever asks",
+                             HF_REASON_MAX);
+    int code = check_call(client, name, reterr);
+    if (code == 0) code = hf__client_enter(client, reterr);
+    if (code != 0) return code;
+    struct hf_waiter waiter;
+    struct hf_job job = {.user = &waiter};
+    code = hf__waiter_init(client, &waiter, NULL, reterr);
+    if (code == 0) {
+        hf__core_force(&client->core, hf__slice_str(name), client->core.options.owner, why,
+                       timeout_ms > 0 ? timeout_ms : FORCE_MS, &job, hf__client_now_us(client));
+        hf__client_leave(client);
+        pthread_mutex_lock(&client->mutex);
+        hf__waiter_wait(client, &waiter);
+        code = job.code;
+        if (code != 0 && reterr) *reterr = job.error;
+        hf__client_unref_unlock(client);
+        return code;
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return code;
+}

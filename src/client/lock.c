@@ -1,0 +1,339 @@
+/*
+ * The handle of a lock.
+ *
+ * A handle is counted: one reference for each of the user's, and one of our own
+ * from the grant until its final event has been delivered. The grant goes with
+ * the last of them.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "client/client.h"
+
+enum { DATA_MAX = 350 * 1024 };
+
+static void deliver(struct hf_client *client, struct hf_chore *chore);
+
+struct hf_lock *hf__lock_new(struct hf_client *client, const struct hf_acquire_options *options)
+{
+    struct hf_lock *lock = hf__calloc(1, sizeof *lock);
+    if (!lock) return NULL;
+    hf__list_init(&lock->events.node);
+    lock->events.run = deliver;
+    lock->client = client;
+    lock->on_event = options->on_event;
+    lock->user = options->user;
+    lock->refs = 2;
+    return lock;
+}
+
+void hf__lock_drop(struct hf_lock *lock)
+{
+    if (!lock) return;
+    hf__free(lock->data);
+    hf__free(lock);
+}
+
+/* With the mutex, which is gone afterwards. */
+static void unref_unlock(struct hf_lock *lock)
+{
+    struct hf_client *client = lock->client;
+    if (--lock->refs > 0) {
+        pthread_mutex_unlock(&client->mutex);
+        return;
+    }
+    hf__grant_free(&client->core, lock->grant);
+    hf__lock_drop(lock);
+    hf__client_unref_unlock(client);
+}
+
+/* ---- events ---- */
+
+void hf__lock_news(struct hf_client *client, struct hf_grant *grant, int which)
+{
+    struct hf_lock *lock = grant->user;
+    lock->told |= (uint8_t)which;
+    if (which == HF_EVENT_IS_FINAL) hf__client_wake_all(client, lock);
+    hf__client_chore(client, &lock->events);
+}
+
+static bool take_news(struct hf_lock *lock, uint8_t which, struct hf_event *ret)
+{
+    const struct hf_grant *grant = lock->grant;
+    if (!(lock->told & which)) return false;
+    lock->told &= (uint8_t)~which;
+    *ret = (struct hf_event){
+        .type = which == HF_EVENT_IS_WARNING        ? HF_EVENT_WARNING
+                : grant->reason <= HF_REASON_CLOSED ? HF_EVENT_RELEASED
+                                                    : HF_EVENT_LOST,
+        .lock = lock,
+        .name = grant->name->text,
+        .token = grant->token,
+        .reason = which == HF_EVENT_IS_WARNING ? HF_REASON_NONE : (enum hf_reason)grant->reason,
+        .cause = grant->code,
+        .detail = grant->detail,
+        .left_ms = hf__grant_left_us(grant, hf__client_now_us(lock->client)) / 1000,
+    };
+    return true;
+}
+
+static void deliver(struct hf_client *client, struct hf_chore *chore)
+{
+    struct hf_lock *lock = HF_CONTAINER(chore, struct hf_lock, events);
+    struct hf_event event;
+    pthread_mutex_lock(&client->mutex);
+    bool warning = take_news(lock, HF_EVENT_IS_WARNING, &event);
+    /* A warning that comes too late to be of use is none. */
+    if (warning && event.left_ms > 0 && lock->on_event) {
+        pthread_mutex_unlock(&client->mutex);
+        lock->on_event(lock->user, &event);
+        pthread_mutex_lock(&client->mutex);
+    }
+    if (!take_news(lock, HF_EVENT_IS_FINAL, &event)) {
+        pthread_mutex_unlock(&client->mutex);
+        return;
+    }
+    pthread_mutex_unlock(&client->mutex);
+    if (lock->on_event) lock->on_event(lock->user, &event);
+    pthread_mutex_lock(&client->mutex);
+    unref_unlock(lock);
+}
+
+/* ---- what it is ---- */
+
+const char *hf_lock_name(const struct hf_lock *lock)
+{
+    return lock->grant->name->text;
+}
+
+const char *hf_lock_owner(const struct hf_lock *lock)
+{
+    return lock->client->core.options.owner.ptr;
+}
+
+int64_t hf_lock_token(const struct hf_lock *lock)
+{
+    return lock->grant->token;
+}
+
+int64_t hf_lock_left_ms(const struct hf_lock *lock)
+{
+    struct hf_client *client = lock->client;
+    if (hf__client_enter(client, NULL) != 0) return 0;
+    int64_t left_us = hf__grant_left_us(lock->grant, hf__client_now_us(client));
+    pthread_mutex_unlock(&client->mutex);
+    return left_us / 1000;
+}
+
+bool hf_lock_is_held(const struct hf_lock *lock)
+{
+    return hf_lock_left_ms(lock) > 0;
+}
+
+enum hf_reason hf_lock_reason(const struct hf_lock *lock)
+{
+    struct hf_client *client = lock->client;
+    if (hf__client_enter(client, NULL) != 0) return HF_REASON_NONE;
+    hf__core_tick(&client->core, hf__client_now_us(client));
+    const struct hf_grant *grant = lock->grant;
+    enum hf_reason reason =
+        grant->state == HF_GRANT_ENDED ? (enum hf_reason)grant->reason : HF_REASON_NONE;
+    hf__client_leave(client);
+    return reason;
+}
+
+const void *hf_lock_data(const struct hf_lock *lock, size_t *ret_size)
+{
+    if (ret_size) *ret_size = lock->data ? lock->data_size : 0;
+    return lock->data;
+}
+
+/* ---- calls that wait ---- */
+
+/* Whatever the core does with it, the job has ended when this returns. Enters and leaves. */
+struct job_call {
+    struct hf_job job;
+    struct hf_waiter waiter;
+};
+
+static int finish_job(struct hf_client *client, struct job_call *call, struct hf_error *reterr)
+{
+    hf__client_leave(client);
+    pthread_mutex_lock(&client->mutex);
+    hf__waiter_wait(client, &call->waiter);
+    hf__client_unref_unlock(client);
+    if (call->job.code != 0 && reterr) *reterr = call->job.error;
+    return call->job.code;
+}
+
+static int begin_job(struct hf_client *client, struct job_call *call, struct hf_error *reterr)
+{
+    int code = hf__client_enter_waiting(client, reterr);
+    if (code != 0) return code;
+    call->job = (struct hf_job){.user = &call->waiter};
+    code = hf__waiter_init(client, &call->waiter, NULL, reterr);
+    if (code != 0) pthread_mutex_unlock(&client->mutex);
+    return code;
+}
+
+int hf_lock_extend(struct hf_lock *lock, int64_t at_least_ms, struct hf_error *reterr)
+{
+    struct hf_client *client = lock->client;
+    struct job_call call;
+    if (at_least_ms < 0 || at_least_ms > HF_LEASE_MAX_MS / 2)
+        return hf__error_set(reterr, HF_ERR_INVALID, "%lld ms: between 0 and half a year",
+                             (long long)at_least_ms);
+    int code = begin_job(client, &call, reterr);
+    if (code != 0) return code;
+    hf__core_ensure(&client->core, lock->grant, at_least_ms, &call.job, hf__client_now_us(client));
+    return finish_job(client, &call, reterr);
+}
+
+int hf_lock_renew(struct hf_lock *lock, struct hf_error *reterr)
+{
+    struct hf_client *client = lock->client;
+    struct job_call call;
+    int code = begin_job(client, &call, reterr);
+    if (code != 0) return code;
+    const struct hf_lease *lease = lock->grant->lease;
+    int64_t lease_ms = lease ? lease->lease_ms : 0;
+    int64_t whole_ms = lease_ms - lease_ms * client->core.options.margin_per_mille / 1000 - 1;
+    hf__core_ensure(&client->core, lock->grant, whole_ms > 0 ? whole_ms : 0, &call.job,
+                    hf__client_now_us(client));
+    return finish_job(client, &call, reterr);
+}
+
+int hf_lock_set_data(struct hf_lock *lock, const void *data, size_t size, struct hf_error *reterr)
+{
+    struct hf_client *client = lock->client;
+    struct job_call call;
+    if (size > DATA_MAX)
+        return hf__error_set(reterr, HF_ERR_LIMIT, "data of %zu bytes: at most %d fit", size,
+                             DATA_MAX);
+    void *copy = data ? hf__malloc(size + 1) : NULL;
+    if (data && !copy) return hf__error_no_memory(reterr);
+    if (copy) memcpy(copy, data, size);
+    int code = begin_job(client, &call, reterr);
+    if (code == 0) {
+        hf__core_set_data(&client->core, lock->grant, data != NULL, hf__slice(copy, size),
+                          &call.job, hf__client_now_us(client));
+        code = finish_job(client, &call, reterr);
+    }
+    if (code != 0) {
+        hf__free(copy);
+        return code;
+    }
+    pthread_mutex_lock(&client->mutex);
+    void *old = lock->data;
+    lock->data = copy;
+    lock->data_size = (uint32_t)size;
+    pthread_mutex_unlock(&client->mutex);
+    hf__free(old);
+    return 0;
+}
+
+/* ---- release ---- */
+
+static int begin_release(struct hf_lock *lock, const struct hf_release_options *options,
+                         bool *ret_counted, struct hf_error *reterr)
+{
+    struct hf_client *client = lock->client;
+    const struct hf_release how = {
+        .has_data = options->data != NULL,
+        .data = hf__slice(options->data, options->data ? options->data_size : 0),
+        .reason = HF_REASON_RELEASED,
+    };
+    *ret_counted = lock->grant->entries > 1;
+    if (hf__core_release(&client->core, lock->grant, &how, hf__client_now_us(client))) return 0;
+    return hf__error_set(reterr, HF_ERR_LOST, "lock \"%s\" is not held: %s", hf_lock_name(lock),
+                         hf_reason_meaning((enum hf_reason)lock->grant->reason));
+}
+
+static int check_release(const struct hf_release_options *options, struct hf_error *reterr)
+{
+    if (options->data && options->data_size > DATA_MAX)
+        return hf__error_set(reterr, HF_ERR_LIMIT, "data of %zu bytes: at most %d fit",
+                             options->data_size, DATA_MAX);
+    return 0;
+}
+
+static int result_of(const struct hf_lock *lock, bool best_effort, struct hf_error *reterr)
+{
+    const struct hf_grant *grant = lock->grant;
+    const char *detail = grant->detail ? grant->detail : "";
+    switch (grant->reason) {
+    case HF_REASON_RELEASED:
+    case HF_REASON_CLOSED: return 0;
+    case HF_REASON_UNCONFIRMED:
+        if (best_effort) return 0;
+        return hf__error_set(reterr, HF_ERR_OUTCOME_UNKNOWN,
+                             "lock \"%s\": the store did not confirm the release (%s); it expires "
+                             "by itself",
+                             hf_lock_name(lock), detail);
+    default:
+        return hf__error_set(reterr, HF_ERR_LOST, "lock \"%s\" had been lost: %s%s%s",
+                             hf_lock_name(lock), hf_reason_meaning((enum hf_reason)grant->reason),
+                             *detail ? ", " : "", detail);
+    }
+}
+
+int hf_release(struct hf_lock *lock, const struct hf_release_options *given,
+               struct hf_error *reterr)
+{
+    HF_OPTIONS(struct hf_release_options, options, given);
+    struct hf_client *client = lock->client;
+    struct hf_waiter waiter;
+    bool counted;
+    int code = check_release(&options, reterr);
+    if (code == 0) code = hf__client_enter_waiting(client, reterr);
+    if (code != 0) return code;
+    code = hf__waiter_init(client, &waiter, lock, reterr);
+    if (code == 0) {
+        code = begin_release(lock, &options, &counted, reterr);
+        if (code != 0 || counted) waiter.done = true;
+        hf__client_leave(client);
+        pthread_mutex_lock(&client->mutex);
+        hf__waiter_wait(client, &waiter);
+        if (code == 0 && !counted) code = result_of(lock, options.best_effort, reterr);
+        client->refs--; /* the waiter's; the lock keeps the client */
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return code;
+}
+
+int hf_release_async(struct hf_lock *lock, const struct hf_release_options *given,
+                     struct hf_error *reterr)
+{
+    HF_OPTIONS(struct hf_release_options, options, given);
+    bool counted;
+    int code = check_release(&options, reterr);
+    if (code == 0) code = hf__client_enter(lock->client, reterr);
+    if (code != 0) return code;
+    code = begin_release(lock, &options, &counted, reterr);
+    hf__client_leave(lock->client);
+    return code;
+}
+
+/* ---- references ---- */
+
+struct hf_lock *hf_lock_ref(struct hf_lock *lock)
+{
+    if (hf__client_enter(lock->client, NULL) != 0) return lock;
+    lock->refs++;
+    pthread_mutex_unlock(&lock->client->mutex);
+    return lock;
+}
+
+void hf_lock_unref(struct hf_lock *lock)
+{
+    if (!lock || hf__client_enter(lock->client, NULL) != 0) return;
+    struct hf_client *client = lock->client;
+    bool only_ours_is_left = lock->refs == 2;
+    if (only_ours_is_left && lock->grant->state == HF_GRANT_HELD) {
+        hf__core_abandon(&client->core, lock->grant, hf__client_now_us(client));
+        lock->refs--;
+        hf__client_leave(client);
+        return;
+    }
+    unref_unlock(lock);
+}

@@ -1,0 +1,142 @@
+/* The client's table: making it, looking at it, saying what is wrong with it. */
+#include <time.h>
+
+#include "client/client.h"
+
+enum { LOOKS = 300, LOOK_EVERY_MS = 200 };
+
+static int describe(struct hf_client *client, struct hf_arena *arena, struct hf_call *call,
+                    struct hf_error *reterr)
+{
+    *call = (struct hf_call){.arena = arena};
+    call->op.kind = HF_DESCRIBE_TABLE;
+    call->op.table = client->core.options.layout.table;
+    return hf__client_run(client, call, reterr);
+}
+
+static bool is_active(const struct hf_table_info *info)
+{
+    return hf__slice_is(info->status, "ACTIVE") || hf__slice_is(info->status, "UPDATING");
+}
+
+static bool key_fits(const struct hf_client *client, const struct hf_table_info *info)
+{
+    return hf__slice_eq(info->schema.hash_name, client->core.options.layout.key_name) &&
+           info->schema.hash_type == HF_S && !hf__schema_has_range(&info->schema);
+}
+
+int hf_table_describe(struct hf_client *client, struct hf_table_status *ret,
+                      struct hf_error *reterr)
+{
+    struct hf_arena arena = {0};
+    struct hf_call call;
+    struct hf_error error;
+    struct hf_table_status status = {0};
+    int code = describe(client, &arena, &call, &error);
+    if (code == HF_ERR_NO_TABLE) {
+        *ret = status;
+        hf__arena_free(&arena);
+        return 0;
+    }
+    if (code == 0) {
+        status.exists = true;
+        status.active = is_active(&call.answer.table);
+        status.key_fits = key_fits(client, &call.answer.table);
+        status.item_count = call.answer.table.item_count;
+        call = (struct hf_call){.arena = &arena};
+        call.op.kind = HF_DESCRIBE_TTL;
+        call.op.table = client->core.options.layout.table;
+        code = hf__client_run(client, &call, &error);
+        status.ttl_enabled = code == 0 &&
+                             hf__slice_starts(call.answer.ttl_status, HF_LIT("ENABL")) &&
+                             hf__slice_is(call.answer.ttl_attribute, "ttl");
+        if (code == HF_ERR_DENIED) code = 0; /* who may not ask can still lock */
+    }
+    if (code == 0) *ret = status;
+    else if (reterr) *reterr = error;
+    hf__arena_free(&arena);
+    return code;
+}
+
+int hf_table_check(struct hf_client *client, struct hf_error *reterr)
+{
+    struct hf_table_status status;
+    struct hf_slice table = client->core.options.layout.table;
+    struct hf_slice key = client->core.options.layout.key_name;
+    int code = hf_table_describe(client, &status, reterr);
+    if (code != 0) return code;
+    if (!status.exists)
+        return hf__error_set(reterr, HF_ERR_NO_TABLE,
+                             "there is no table \"%.*s\"; create it with hf_table_create",
+                             HF_FMT(table));
+    if (!status.key_fits)
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "the key of table \"%.*s\" is not a single string \"%.*s\"; use "
+                             "another table, or say how its key is called",
+                             HF_FMT(table), HF_FMT(key));
+    if (!status.active)
+        return hf__error_set(reterr, HF_ERR_TABLE_IN_USE, "table \"%.*s\" is not ready yet",
+                             HF_FMT(table));
+    return 0;
+}
+
+static int wait_until_active(struct hf_client *client, struct hf_error *reterr)
+{
+    for (int i = 0; i < LOOKS; i++) {
+        int code = hf_table_check(client, reterr);
+        if (code != HF_ERR_TABLE_IN_USE && code != HF_ERR_NO_TABLE) return code;
+        struct timespec nap = {.tv_nsec = (long)LOOK_EVERY_MS * 1000000};
+        nanosleep(&nap, NULL);
+    }
+    return hf__error_set(reterr, HF_ERR_TIMED_OUT, "the table has not become ready in a minute");
+}
+
+static int enable_ttl(struct hf_client *client, struct hf_error *reterr)
+{
+    struct hf_arena arena = {0};
+    struct hf_call call = {.arena = &arena};
+    call.op.kind = HF_UPDATE_TTL;
+    call.op.table = client->core.options.layout.table;
+    call.op.ttl_enabled = true;
+    call.op.ttl_attribute = HF_LIT("ttl");
+    int code = hf__client_run(client, &call, reterr);
+    hf__arena_free(&arena);
+    return code;
+}
+
+int hf_table_create(struct hf_client *client, struct hf_error *reterr)
+{
+    struct hf_arena arena = {0};
+    struct hf_call call = {.arena = &arena};
+    call.op.kind = HF_CREATE_TABLE;
+    call.op.table = client->core.options.layout.table;
+    call.op.schema = (struct hf_key_schema){
+        .hash_name = client->core.options.layout.key_name,
+        .hash_type = HF_S,
+    };
+    int code = hf__client_run(client, &call, reterr);
+    hf__arena_free(&arena);
+    if (code != 0 && code != HF_ERR_TABLE_IN_USE) return code;
+    code = wait_until_active(client, reterr);
+    struct hf_table_status status;
+    if (code == 0) code = hf_table_describe(client, &status, reterr);
+    if (code == 0 && !status.ttl_enabled) {
+        code = enable_ttl(client, reterr);
+        /* Somebody else may be doing the same. */
+        if (code == HF_ERR_VALIDATION) {
+            code = hf_table_describe(client, &status, reterr);
+            if (code == 0 && !status.ttl_enabled)
+                code = hf__error_set(reterr, HF_ERR_VALIDATION,
+                                     "the table's time to live could not be enabled");
+        }
+    }
+    return code;
+}
+
+int hf__table_ensure(struct hf_client *client, struct hf_error *reterr)
+{
+    struct hf_table_status status;
+    int code = hf_table_describe(client, &status, reterr);
+    if (code != 0 || (status.exists && status.active)) return code;
+    return hf_table_create(client, reterr);
+}

@@ -1,0 +1,178 @@
+/*
+ * Watching a lock: it is read every now and then, and what changed is told.
+ *
+ * A watcher has a reference of its user, one while it is at the store, and one
+ * while a call back is queued or runs.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "client/client.h"
+
+struct hf_watcher {
+    struct hf_client_call look;
+    struct hf_chore chore;
+    struct hf_list node; /* client->watchers */
+    struct hf_client *client;
+    struct hf_arena arena; /* of the look */
+    int64_t interval_ms;
+    int64_t next_us;
+    hf_watch_fn changed;
+    void *user;
+    struct hf_lock_info *news; /* to be told */
+    uint64_t last;             /* a digest of what was told last */
+    bool has_last;
+    bool looking;
+    bool stopped;
+    uint32_t refs;
+    size_t name_len;
+    char name[];
+};
+
+static void unref(struct hf_watcher *watcher)
+{
+    if (--watcher->refs > 0) return;
+    hf__list_remove(&watcher->node);
+    hf__arena_free(&watcher->arena);
+    hf__free(watcher->news);
+    hf__free(watcher);
+}
+
+/* Everything but the signs of life. */
+static uint64_t digest_bytes(uint64_t digest, const void *bytes, size_t len)
+{
+    const unsigned char *at = bytes;
+    for (size_t i = 0; i < len; i++) digest = (digest ^ at[i]) * 1099511628211u;
+    return (digest ^ len) * 1099511628211u;
+}
+
+static uint64_t digest(const struct hf_record *record)
+{
+    int64_t numbers[] = {record->exists, record->damaged,      record->exclusive,
+                         record->token,  record->member_count, record->limit};
+    uint64_t all = digest_bytes(14695981039346656037u, numbers, sizeof numbers);
+    const struct hf_slice texts[] = {record->owner, record->data, record->holder.grant,
+                                     record->forced_by, record->forced_reason};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        all = digest_bytes(all, texts[i].ptr, texts[i].len);
+    return all;
+}
+
+static void tell(struct hf_client *client, struct hf_chore *chore)
+{
+    struct hf_watcher *watcher = HF_CONTAINER(chore, struct hf_watcher, chore);
+    pthread_mutex_lock(&client->mutex);
+    struct hf_lock_info *news = watcher->news;
+    watcher->news = NULL;
+    bool stopped = watcher->stopped;
+    pthread_mutex_unlock(&client->mutex);
+    if (!stopped && news) watcher->changed(watcher->user, news);
+    hf__free(news);
+    pthread_mutex_lock(&client->mutex);
+    unref(watcher);
+    pthread_mutex_unlock(&client->mutex);
+}
+
+static void looked(struct hf_client *client, struct hf_client_call *call)
+{
+    struct hf_watcher *watcher = HF_CONTAINER(call, struct hf_watcher, look);
+    const struct hf_answer *answer = &call->call.answer;
+    const struct hf_core_options *core = &client->core.options;
+    watcher->looking = false;
+    watcher->next_us = hf__client_now_us(client) + watcher->interval_ms * 1000;
+    if (answer->code == 0 && !watcher->stopped) {
+        struct hf_record record;
+        core->format->parse(&core->layout, &watcher->arena, answer->has_item, answer->item,
+                            &record);
+        uint64_t now = digest(&record);
+        bool changed = !watcher->arena.failed && (!watcher->has_last || watcher->last != now);
+        struct hf_lock_info *news =
+            changed ? hf__info_new(hf__slice(watcher->name, watcher->name_len), &record,
+                                   record.exclusive ? &record.liveness : NULL)
+                    : NULL;
+        if (news) { /* without memory it is told after the next look */
+            watcher->has_last = true;
+            watcher->last = now;
+            hf__free(watcher->news);
+            watcher->news = news;
+            if (hf__list_empty(&watcher->chore.node)) watcher->refs++;
+            hf__client_chore(client, &watcher->chore);
+        }
+    }
+    hf__arena_reset(&watcher->arena);
+    watcher->arena.failed = false;
+    unref(watcher);
+}
+
+int64_t hf__watchers_run(struct hf_client *client, int64_t now_us)
+{
+    int64_t next_us = HF_NEVER;
+    for (struct hf_list *at = client->watchers.next; at != &client->watchers; at = at->next) {
+        struct hf_watcher *watcher = HF_CONTAINER(at, struct hf_watcher, node);
+        if (watcher->stopped || watcher->looking || client->closed) continue;
+        if (watcher->next_us <= now_us) {
+            const struct hf_core_options *core = &client->core.options;
+            watcher->looking = true;
+            watcher->refs++;
+            memset(&watcher->look.call, 0, sizeof watcher->look.call);
+            watcher->look.call.arena = &watcher->arena;
+            core->format->read(&core->layout, &watcher->arena,
+                               hf__slice(watcher->name, watcher->name_len), &watcher->look.call.op);
+            hf__client_submit(client, &watcher->look);
+        } else if (watcher->next_us < next_us) {
+            next_us = watcher->next_us;
+        }
+    }
+    return next_us;
+}
+
+void hf__watchers_close(struct hf_client *client)
+{
+    for (struct hf_list *at = client->watchers.next; at != &client->watchers; at = at->next)
+        HF_CONTAINER(at, struct hf_watcher, node)->stopped = true;
+}
+
+int hf_watch(struct hf_client *client, const char *name, int64_t interval_ms, hf_watch_fn changed,
+             void *user, struct hf_watcher **ret, struct hf_error *reterr)
+{
+    if (!name || !changed || !ret || interval_ms < 0)
+        return hf__error_set(reterr, HF_ERR_INVALID, "a watch needs a name and somebody to call");
+    const char *refusal = client->core.options.format->refuses_name(hf__slice_str(name));
+    if (refusal) return hf__error_set(reterr, HF_ERR_INVALID, "lock \"%.64s\": %s", name, refusal);
+    size_t len = strlen(name);
+    struct hf_watcher *watcher = hf__calloc(1, sizeof *watcher + len + 1);
+    if (!watcher) return hf__error_no_memory(reterr);
+    int code = hf__client_enter(client, reterr);
+    if (code == 0 && client->core.closing) {
+        pthread_mutex_unlock(&client->mutex);
+        code = hf__error_set(reterr, HF_ERR_CLOSED, "the client is being closed");
+    }
+    if (code != 0) {
+        hf__free(watcher);
+        return code;
+    }
+    memcpy(watcher->name, name, len);
+    watcher->name_len = len;
+    watcher->client = client;
+    watcher->interval_ms = interval_ms ? interval_ms : client->core.options.poll_limit_ms;
+    watcher->changed = changed;
+    watcher->user = user;
+    watcher->refs = 1;
+    watcher->look.done = looked;
+    watcher->chore.run = tell;
+    hf__list_init(&watcher->chore.node);
+    hf__list_append(&client->watchers, &watcher->node);
+    hf__client_ref(client);
+    *ret = watcher;
+    hf__client_leave(client);
+    return 0;
+}
+
+void hf_watch_stop(struct hf_watcher *watcher)
+{
+    if (!watcher || hf__client_enter(watcher->client, NULL) != 0) return;
+    struct hf_client *client = watcher->client;
+    watcher->stopped = true;
+    unref(watcher);
+    hf__client_unref_unlock(client);
+}
