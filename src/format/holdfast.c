@@ -101,7 +101,10 @@ static bool parse_members(struct hf_arena *arena, struct hf_record *record)
         hf__arena_zalloc(arena, holders->list.count, sizeof(struct hf_holder));
     if (!members) return false;
     for (size_t i = 0; i < holders->list.count; i++) {
-        if (!hf__holdfast_member_parse(holders->list.at[i].bytes, &members[i])) return false;
+        struct hf_slice text = holders->list.at[i].bytes;
+        if (hf__holdfast_member_parse(text, &members[i])) continue;
+        /* Somebody without a session cannot be judged, and stays. */
+        members[i] = (struct hf_holder){.grant = text, .member = text};
     }
     record->members = members;
     record->member_count = holders->list.count;

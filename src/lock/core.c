@@ -326,11 +326,14 @@ static void go_on_closing(struct hf_core *core, struct hf_alarm *alarm, int64_t 
         for (struct hf_list *at = core->leases.next, *next; at != &core->leases; at = next) {
             next = at->next;
             struct hf_lease *lease = HF_CONTAINER(at, struct hf_lease, node);
+            lease->refs++;
             while (!hf__list_empty(&lease->grants)) {
                 hf__grant_end(core, HF_CONTAINER(lease->grants.next, struct hf_grant, of_lease),
                               HF_REASON_UNCONFIRMED, HF_ERR_TIMED_OUT,
                               "the client was closed before the store confirmed", now_us);
             }
+            next = at->next;
+            hf__lease_unref(core, lease);
         }
         finish_closing(core);
         return;

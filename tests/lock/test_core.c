@@ -1,0 +1,557 @@
+/* The protocol in virtual time. */
+#include "harness/model.h"
+#include "harness/rig.h"
+
+static struct rig rig;
+static struct rig_client *const a = &rig.clients[0], *const b = &rig.clients[1];
+
+static struct hf_core_options with_session(void)
+{
+    struct hf_core_options options = rig_defaults();
+    options.session = HF_USE_SESSION_ALWAYS;
+    return options;
+}
+
+/* Two clients that have heard of the store's time. */
+static void start(const struct hf_core_options *first, const struct hf_core_options *second)
+{
+    rig_init(&rig);
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(rig_add(&rig, i ? second : first), i);
+        CHECK_INT(rig_acquire(&rig, i, "warm-up", 0, 0), 0);
+        rig_settle(&rig);
+        rig_release(&rig, i, rig.clients[i].last_grant);
+        rig_settle(&rig);
+        rig_forget_counts(&rig, i);
+        rig.clients[i].finals = 0;
+    }
+}
+
+static struct hf_grant *take(int client, const char *name, int64_t limit)
+{
+    CHECK_INT(rig_acquire(&rig, client, name, 0, limit), 0);
+    rig_settle(&rig);
+    CHECK_INT(rig.clients[client].last_code, 0);
+    return rig.clients[client].last_grant;
+}
+
+/* ---- what it costs ---- */
+
+TEST(a_free_lock_costs_one_request_and_its_release_another)
+{
+    start(NULL, NULL);
+    struct hf_grant *grant = take(0, "job", 0);
+    CHECK_INT(a->total, 1);
+    rig_release(&rig, 0, grant);
+    rig_settle(&rig);
+    CHECK_INT(a->total, 2);
+    CHECK_INT(a->finals, 1);
+    CHECK_INT(a->last_reason, HF_REASON_RELEASED);
+    rig_free(&rig);
+}
+
+TEST(the_same_with_a_session_that_lives)
+{
+    struct hf_core_options options = with_session();
+    start(&options, NULL);
+    struct hf_grant *grant = take(0, "job", 0);
+    rig_release(&rig, 0, grant);
+    rig_settle(&rig);
+    CHECK_INT(a->total, 2);
+    rig_free(&rig);
+}
+
+TEST(ten_thousand_locks_cost_one_request_per_period)
+{
+    enum { LOCKS = 10000, PERIODS = 40 };
+    struct hf_core_options options = with_session();
+    start(&options, NULL);
+    for (int i = 0; i < LOCKS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "customer/%d", i);
+        take(0, name, 0);
+    }
+    CHECK_INT(a->total, LOCKS);
+    rig_forget_counts(&rig, 0);
+    rig_run(&rig, PERIODS * options.period_ms);
+    CHECK_INT(a->requests[HF_REQUEST_RENEW], PERIODS);
+    /* Beside it, one record is read again every eight periods. */
+    CHECK_INT(a->total - a->requests[HF_REQUEST_RENEW], PERIODS / 8);
+    CHECK_INT(a->finals, 0);
+    rig_free(&rig);
+    CHECK_INT(a->finals, LOCKS);
+}
+
+TEST(an_own_lease_costs_one_request_per_period)
+{
+    start(NULL, NULL);
+    take(0, "job", 0);
+    rig_forget_counts(&rig, 0);
+    rig_run(&rig, 25000);
+    CHECK_INT(a->total, 10);
+    rig_free(&rig);
+}
+
+TEST(who_waits_for_somebody_here_asks_the_store_nothing)
+{
+    start(NULL, NULL);
+    struct hf_grant *grant = take(0, "job", 0);
+    CHECK_INT(rig_acquire(&rig, 0, "job", HF_NEVER, 0), 0);
+    rig_run(&rig, 2000);
+    CHECK_INT(a->total, 1);
+    rig_release(&rig, 0, grant);
+    rig_settle(&rig);
+    CHECK_INT(a->last_code, 0);
+    CHECK_INT(a->total, 3); /* the release and the next one's try: no poll */
+    rig_free(&rig);
+}
+
+TEST(those_who_wait_here_are_served_in_their_order)
+{
+    enum { WAITERS = 20 };
+    start(NULL, NULL);
+    struct hf_grant *grant = take(0, "job", 0);
+    int order[WAITERS];
+    for (int i = 0; i < WAITERS; i++) {
+        struct hf_want want = {.name = HF_LIT("job"), .timeout_ms = HF_NEVER, .user = &order[i]};
+        struct hf_attempt *attempt;
+        CHECK_INT(hf__core_acquire(&a->core, &want, rig.now_us, &attempt, NULL), 0);
+    }
+    for (int i = 0; i < WAITERS; i++) {
+        rig_release(&rig, 0, grant);
+        rig_settle(&rig);
+        grant = a->last_grant;
+        CHECK(grant->user == &order[i]);
+    }
+    rig_free(&rig);
+}
+
+/* ---- time ---- */
+
+TEST(a_lease_is_lost_in_time_and_only_once)
+{
+    start(NULL, NULL);
+    struct hf_grant *grant = take(0, "job", 0);
+    a->cut_off = true;
+    CHECK_INT(hf__grant_left_us(grant, rig.now_us), 9900000); /* less the margin */
+    rig_run(&rig, 5999);
+    CHECK_INT(a->warnings, 0);
+    rig_run(&rig, 1);
+    CHECK_INT(a->warnings, 1);
+    rig_run(&rig, 3899);
+    CHECK_INT(a->finals, 0);
+    rig_run(&rig, 1);
+    CHECK_INT(a->finals, 1);
+    CHECK_INT(a->last_reason, HF_REASON_UNREACHABLE);
+    rig_run(&rig, 60000);
+    CHECK_INT(a->finals, 1);
+    CHECK_INT(a->warnings, 1);
+    rig_free(&rig);
+}
+
+TEST(who_sleeps_through_the_end_is_told_on_waking)
+{
+    start(NULL, NULL);
+    take(0, "job", 0);
+    rig.now_us += 3600 * (int64_t)1000000; /* nothing ran for an hour */
+    rig_run(&rig, 0);
+    CHECK_INT(a->finals, 1);
+    CHECK_INT(a->last_reason, HF_REASON_EXPIRED);
+    rig_free(&rig);
+}
+
+TEST(a_confirmation_that_comes_after_the_end_revives_nothing)
+{
+    start(NULL, NULL);
+    struct hf_grant *grant = take(0, "job", 0);
+    rig.now_us += 2500000;
+    hf__core_tick(&a->core, rig.now_us);
+    struct hf_request *renewal = hf__core_next_request(&a->core);
+    CHECK(renewal && renewal->kind == HF_REQUEST_RENEW);
+    rig.now_us += 7400000;
+    CHECK_INT(hf__grant_left_us(grant, rig.now_us), 0);
+    struct hf_answer good = {.received_boot_us = rig.now_us};
+    hf__core_answer(&a->core, renewal, &good, rig.now_us);
+    rig_settle(&rig);
+    CHECK_INT(a->finals, 1);
+    CHECK_INT(a->last_reason, HF_REASON_EXPIRED);
+    rig_free(&rig);
+}
+
+TEST(a_dead_holder_is_found_by_observation_after_its_whole_lease)
+{
+    struct hf_core_options options = rig_defaults();
+    options.judge = HF_JUDGE_OBSERVED;
+    start(NULL, &options);
+    take(0, "job", 0);
+    a->dead = true;
+    rig_run(&rig, 3000);
+    CHECK_INT(rig_acquire(&rig, 1, "job", HF_NEVER, 0), 0);
+    rig_run(&rig, 9999);
+    CHECK_INT(b->last_code, 1);
+    rig_run(&rig, 2);
+    CHECK_INT(b->last_code, 0);
+    rig_free(&rig);
+}
+
+TEST(a_dead_holder_is_found_by_the_stores_clock_without_waiting_a_lease)
+{
+    start(NULL, NULL);
+    take(0, "job", 0);
+    a->dead = true;
+    rig_run(&rig, 20000);
+    CHECK_INT(rig_acquire(&rig, 1, "job", 0, 0), 0); /* a try, and the first one */
+    rig_settle(&rig);
+    CHECK_INT(b->last_code, 0);
+    CHECK_INT(b->total, 2);
+    rig_free(&rig);
+}
+
+TEST(observations_outlive_attempts)
+{
+    struct hf_core_options options = rig_defaults();
+    options.judge = HF_JUDGE_OBSERVED;
+    start(NULL, &options);
+    take(0, "job", 0);
+    a->dead = true;
+    CHECK_INT(rig_acquire(&rig, 1, "job", 0, 0), 0);
+    rig_settle(&rig);
+    CHECK_INT(b->last_code, HF_ERR_HELD);
+    rig_run(&rig, 10000);
+    CHECK_INT(rig_acquire(&rig, 1, "job", 0, 0), 0);
+    rig_settle(&rig);
+    CHECK_INT(b->last_code, 0);
+    rig_free(&rig);
+}
+
+TEST(a_dead_sessions_locks_are_all_free_once_it_is_ended)
+{
+    struct hf_core_options options = with_session();
+    start(&options, NULL);
+    take(0, "one", 0);
+    take(0, "two", 0);
+    a->dead = true;
+    rig_run(&rig, 20000);
+    CHECK_INT(rig_acquire(&rig, 1, "one", 0, 0), 0);
+    rig_settle(&rig);
+    CHECK_INT(b->last_code, 0);
+    rig_forget_counts(&rig, 1);
+    CHECK_INT(rig_acquire(&rig, 1, "two", 0, 0), 0);
+    rig_settle(&rig);
+    CHECK_INT(b->last_code, 0);
+    CHECK_INT(b->total, 3); /* try, the session is gone, take over */
+    a->dead = false;
+    rig_run(&rig, 100);
+    CHECK_INT(a->finals, 2);
+    rig_free(&rig);
+}
+
+/* ---- meddling ---- */
+
+TEST(a_record_that_is_deleted_by_hand_is_noticed)
+{
+    const struct hf_core_options kinds[] = {rig_defaults(), with_session()};
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        start(&kinds[i], NULL);
+        take(0, "job", 0);
+        rig_put(&rig, "job", NULL);
+        rig_run(&rig, 10000);
+        CHECK_INT(a->finals, 1);
+        CHECK_INT(a->last_reason, HF_REASON_DELETED);
+        rig_free(&rig);
+    }
+}
+
+TEST(what_makes_no_sense_is_never_taken_from_anybody)
+{
+    static const char *const items[] = {
+        "{\"grant\":{\"N\":\"1\"}}",
+        "{\"grant\":{\"S\":\"\"}}",
+        "{\"grant\":{\"S\":\"g\"}}",
+        "{\"grant\":{\"S\":\"g\"},\"version\":{\"N\":\"1\"}}",
+        "{\"grant\":{\"S\":\"g\"},\"version\":{\"N\":\"1\"},\"lease\":{\"N\":\"0\"}}",
+        "{\"grant\":{\"S\":\"g\"},\"version\":{\"N\":\"1\"},\"lease\":{\"N\":\"1E50\"}}",
+        "{\"grant\":{\"S\":\"g\"},\"version\":{\"S\":\"1\"},\"lease\":{\"N\":\"1000\"}}",
+        "{\"grant\":{\"S\":\"g\"},\"version\":{\"N\":\"1.5\"},\"lease\":{\"N\":\"1000\"}}",
+        "{\"grant\":{\"S\":\"g\"},\"session\":{\"S\":\"short\"}}",
+        "{\"grant\":{\"S\":\"g\"},\"session\":{\"N\":\"5\"}}",
+        "{\"grant\":{\"S\":\"g\"},\"holders\":{\"SS\":[\"x\"]}}",
+        "{\"holders\":{\"S\":\"x\"}}",
+        "{\"holders\":{\"SS\":[\"x\"]}}",
+        "{\"holders\":{\"L\":[]},\"limit\":{\"N\":\"3\"}}",
+    };
+    for (size_t i = 0; i < COUNT_OF(items); i++) {
+        for (int64_t limit = 0; limit <= 3; limit += 3) {
+            hf_test_note("row %zu, limit %lld", i, (long long)limit);
+            struct hf_arena arena = {0};
+            start(NULL, NULL);
+            rig_put(&rig, "job", items[i]);
+            const char *before = rig_show(&rig, &arena, "job");
+            CHECK_INT(rig_acquire(&rig, 1, "job", 100000, limit), 0);
+            rig_run(&rig, 100001);
+            CHECK(b->last_code < 0);
+            CHECK_STR(rig_show(&rig, &arena, "job"), before);
+            rig_free(&rig);
+            hf__arena_free(&arena);
+        }
+    }
+}
+
+TEST(a_member_that_makes_no_sense_stays_inside)
+{
+    start(NULL, NULL);
+    rig_put(&rig, "job", "{\"holders\":{\"SS\":[\"x\"]},\"limit\":{\"N\":\"2\"}}");
+    take(1, "job", 2);
+    rig_run(&rig, 30000);
+    CHECK_INT(b->finals, 0);
+    CHECK_INT(rig_acquire(&rig, 1, "job", 60000, 2), 0);
+    rig_run(&rig, 60001);
+    CHECK_INT(b->last_code, HF_ERR_TIMED_OUT);
+    CHECK_INT(rig_acquire(&rig, 1, "job", 60000, 0), 0);
+    rig_run(&rig, 60001);
+    CHECK_INT(b->last_code, HF_ERR_TIMED_OUT);
+    struct hf_arena arena = {0};
+    CHECK(strstr(rig_show(&rig, &arena, "job"), "\"x\""));
+    hf__arena_free(&arena);
+    rig_free(&rig);
+}
+
+TEST(an_expiry_that_makes_no_sense_is_none)
+{
+    start(NULL, NULL);
+    rig_put(&rig, "job",
+            "{\"grant\":{\"S\":\"g\"},\"version\":{\"N\":\"1\"},\"lease\":{\"N\":\"5000\"},"
+            "\"expires\":{\"N\":\"-7\"}}");
+    CHECK_INT(rig_acquire(&rig, 1, "job", HF_NEVER, 0), 0);
+    rig_run(&rig, 4999);
+    CHECK_INT(b->last_code, 1);
+    rig_run(&rig, 2);
+    CHECK_INT(b->last_code, 0);
+    rig_free(&rig);
+}
+
+TEST(an_orphan_of_a_live_session_is_given_back_when_asked_for)
+{
+    struct hf_core_options options = with_session();
+    start(&options, NULL);
+    struct hf_grant *grant = take(0, "job", 0);
+    struct hf_arena arena = {0};
+    struct hf_slice session = hf__id_text(&arena, &grant->lease->id);
+    char orphan[256];
+    snprintf(orphan, sizeof orphan,
+             "{\"grant\":{\"S\":\"0123456789abcdef0123456789abcdef\"},\"session\":{\"S\":\"%.*s\"},"
+             "\"token\":{\"N\":\"9\"}}",
+             HF_FMT(session));
+    rig_put(&rig, "lost", orphan);
+    CHECK_INT(rig_acquire(&rig, 1, "lost", HF_NEVER, 0), 0);
+    rig_run(&rig, 15000); /* asked after a lease, given back within a period */
+    CHECK_INT(b->last_code, 0);
+    CHECK_INT(a->finals, 0);
+    CHECK(!strstr(rig_show(&rig, &arena, "holdfast:session:none"), "asked"));
+    hf__arena_free(&arena);
+    rig_free(&rig);
+}
+
+TEST(ones_own_orphan_is_taken_at_once)
+{
+    struct hf_core_options options = with_session();
+    start(&options, NULL);
+    struct hf_grant *grant = take(0, "job", 0);
+    struct hf_arena arena = {0};
+    struct hf_slice session = hf__id_text(&arena, &grant->lease->id);
+    char orphan[256];
+    snprintf(
+        orphan, sizeof orphan,
+        "{\"grant\":{\"S\":\"0123456789abcdef0123456789abcdef\"},\"session\":{\"S\":\"%.*s\"}}",
+        HF_FMT(session));
+    rig_put(&rig, "lost", orphan);
+    take(0, "lost", 0);
+    hf__arena_free(&arena);
+    rig_free(&rig);
+}
+
+/* ---- answers that get lost ---- */
+
+TEST(a_grant_whose_answer_was_lost_is_recognized)
+{
+    start(NULL, NULL);
+    CHECK_INT(rig_acquire(&rig, 0, "job", 5000, 0), 0);
+    int64_t sent_us = rig.now_us;
+    /* It lands; the answer does not. */
+    struct hf_request *request = hf__core_next_request(&a->core);
+    CHECK_INT(request->kind, HF_REQUEST_TRY);
+    struct hf_arena arena = {0};
+    struct hf_item item;
+    CHECK_INT(hf__update_apply(&arena, request->op.update, request->op.key, &item, NULL), 0);
+    rig_put(&rig, "job", hf_test_show(&arena, item));
+    rig.now_us += 1000000;
+    struct hf_answer lost = {.received_boot_us = rig.now_us};
+    lost.code = hf__error_set(&lost.error, HF_ERR_OUTCOME_UNKNOWN, "lost");
+    hf__core_answer(&a->core, request, &lost, rig.now_us);
+    rig_run(&rig, 500);
+    CHECK_INT(a->last_code, 0);
+    CHECK_INT(a->last_grant->lease->valid_until_us, sent_us + 9900000);
+    hf__arena_free(&arena);
+    rig_free(&rig);
+}
+
+TEST(a_cancelled_attempt_gives_back_what_it_got)
+{
+    start(NULL, NULL);
+    struct hf_want want = {.name = HF_LIT("job"), .timeout_ms = HF_NEVER};
+    struct hf_attempt *attempt;
+    CHECK_INT(hf__core_acquire(&a->core, &want, rig.now_us, &attempt, NULL), 0);
+    hf__core_cancel(&a->core, attempt, rig.now_us); /* the try is on its way */
+    rig_settle(&rig);
+    CHECK_INT(a->last_code, HF_ERR_CANCELLED);
+    take(1, "job", 0);
+    CHECK_INT(a->finals, 0);
+    rig_free(&rig);
+}
+
+TEST(a_store_that_does_not_answer_is_an_error_of_its_own)
+{
+    start(NULL, NULL);
+    b->cut_off = true;
+    CHECK_INT(rig_acquire(&rig, 1, "job", 0, 0), 0);
+    rig_run(&rig, 10000);
+    CHECK_INT(b->last_code, HF_ERR_OUTCOME_UNKNOWN);
+    CHECK_INT(rig_acquire(&rig, 1, "job", 3000, 0), 0);
+    rig_run(&rig, 10000);
+    CHECK_INT(b->last_code, HF_ERR_OUTCOME_UNKNOWN);
+    rig_free(&rig);
+}
+
+/* ---- sharing ---- */
+
+TEST(a_waiting_writer_keeps_new_readers_out)
+{
+    struct hf_core_options options = with_session();
+    start(&options, &options);
+    struct hf_grant *reader = take(0, "doc", HF_READERS_LIMIT);
+    CHECK_INT(rig_acquire(&rig, 1, "doc", HF_NEVER, 0), 0);
+    rig_run(&rig, 3000);
+    CHECK_INT(b->last_code, 1);
+    CHECK_INT(rig_acquire(&rig, 0, "doc", 0, HF_READERS_LIMIT), 0);
+    rig_settle(&rig);
+    CHECK_INT(a->last_code, HF_ERR_HELD);
+    rig_release(&rig, 0, reader);
+    rig_run(&rig, 1100);
+    CHECK_INT(b->last_code, 0);
+    rig_release(&rig, 1, b->last_grant);
+    rig_settle(&rig);
+    take(0, "doc", HF_READERS_LIMIT); /* and no intent is left */
+    rig_free(&rig);
+}
+
+TEST(dead_members_make_room)
+{
+    struct hf_core_options options = with_session();
+    start(&options, &options);
+    take(0, "pool", 2);
+    take(0, "pool", 2);
+    a->dead = true;
+    rig_run(&rig, 30000);
+    take(1, "pool", 2);
+    take(1, "pool", 2);
+    CHECK_INT(rig_acquire(&rig, 1, "pool", 0, 2), 0);
+    rig_settle(&rig);
+    CHECK_INT(b->last_code, HF_ERR_HELD);
+    rig_free(&rig);
+}
+
+TEST(the_last_one_out_lets_the_record_go)
+{
+    struct hf_core_options options = with_session();
+    start(&options, &options);
+    struct hf_grant *first = take(0, "doc", HF_READERS_LIMIT);
+    struct hf_grant *second = take(1, "doc", HF_READERS_LIMIT);
+    struct hf_arena arena = {0};
+    rig_release(&rig, 0, first);
+    rig_settle(&rig);
+    CHECK(!strstr(rig_show(&rig, &arena, "doc"), "ttl"));
+    rig_release(&rig, 1, second);
+    rig_settle(&rig);
+    CHECK(!strstr(rig_show(&rig, &arena, "doc"), "holders"));
+    hf__arena_free(&arena);
+    rig_free(&rig);
+}
+
+TEST(an_idle_session_is_ended)
+{
+    struct hf_core_options options = with_session();
+    start(&options, NULL);
+    rig_release(&rig, 0, take(0, "job", 0));
+    rig_run(&rig, 30000);
+    CHECK(!a->core.session);
+    rig_forget_counts(&rig, 0);
+    rig_run(&rig, 30000);
+    CHECK_INT(a->total, 0);
+    take(0, "job", 0);
+    rig_free(&rig);
+}
+
+/* ---- memory ---- */
+
+static void live_through_it(void)
+{
+    struct hf_core_options options = rig_defaults();
+    options.session = HF_USE_SESSION_AUTO;
+    options.own_leases = 1;
+    rig_init(&rig);
+    if (rig_add(&rig, &options) == 0 && rig_add(&rig, NULL) == 1) {
+        unsigned begun = 0;
+        begun += rig_acquire(&rig, 0, "one", 3000, 0) == 0;
+        begun += rig_acquire(&rig, 0, "two", 3000, 0) == 0;
+        begun += rig_acquire(&rig, 0, "doc", 3000, 2) == 0;
+        rig_acquire(&rig, 1, "one", 2000, 0);
+        rig_run(&rig, 6000);
+        if (a->last_grant) rig_release(&rig, 0, a->last_grant);
+        struct hf_job job = {0};
+        hf__core_force(&b->core, HF_LIT("two"), HF_LIT("me"), HF_LIT("why not"), 20000, &job,
+                       rig.now_us);
+        rig_run(&rig, 20000);
+        CHECK(b->jobs == 1);
+        CHECK_INT(a->finished, begun);
+    }
+    rig_free(&rig);
+}
+
+TEST(every_allocation_may_fail)
+{
+    CHECK(hf_test_torture(live_through_it) > 100);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct hf_test tests[] = {
+        RUN(a_free_lock_costs_one_request_and_its_release_another),
+        RUN(the_same_with_a_session_that_lives),
+        RUN(ten_thousand_locks_cost_one_request_per_period),
+        RUN(an_own_lease_costs_one_request_per_period),
+        RUN(who_waits_for_somebody_here_asks_the_store_nothing),
+        RUN(those_who_wait_here_are_served_in_their_order),
+        RUN(a_lease_is_lost_in_time_and_only_once),
+        RUN(who_sleeps_through_the_end_is_told_on_waking),
+        RUN(a_confirmation_that_comes_after_the_end_revives_nothing),
+        RUN(a_dead_holder_is_found_by_observation_after_its_whole_lease),
+        RUN(a_dead_holder_is_found_by_the_stores_clock_without_waiting_a_lease),
+        RUN(observations_outlive_attempts),
+        RUN(a_dead_sessions_locks_are_all_free_once_it_is_ended),
+        RUN(a_record_that_is_deleted_by_hand_is_noticed),
+        RUN(what_makes_no_sense_is_never_taken_from_anybody),
+        RUN(a_member_that_makes_no_sense_stays_inside),
+        RUN(an_expiry_that_makes_no_sense_is_none),
+        RUN(an_orphan_of_a_live_session_is_given_back_when_asked_for),
+        RUN(ones_own_orphan_is_taken_at_once),
+        RUN(a_grant_whose_answer_was_lost_is_recognized),
+        RUN(a_cancelled_attempt_gives_back_what_it_got),
+        RUN(a_store_that_does_not_answer_is_an_error_of_its_own),
+        RUN(a_waiting_writer_keeps_new_readers_out),
+        RUN(dead_members_make_room),
+        RUN(the_last_one_out_lets_the_record_go),
+        RUN(an_idle_session_is_ended),
+        RUN(every_allocation_may_fail),
+    };
+    return RUN_TESTS(tests);
+}
