@@ -1,102 +1,87 @@
 /*
- * A tour of the store: one table, conditional writes, on whatever store is named.
- *
- *     tour [STORE-URL]        the default is memory:
+ * A short tour of the library: two clients, one store, and what they say to
+ * each other. Usage: tour [STORE-URL]
  */
+#include <holdfast.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
-#include "store/store.h"
-#include "wire/item_json.h"
+static struct hf_error error;
 
-static struct hf_store *store;
-static struct hf_arena arena;
-
-static void show_item(const char *label, struct hf_item item)
+static void say(const char *what, int code)
 {
-    struct hf_buf json;
-    hf__buf_init(&json, HF_ITEM_JSON_MAX);
-    hf__item_to_json(item, &json);
-    const char *text = hf__buf_cstr(&json);
-    printf("    %s %s\n", label, text ? text : "(out of memory)");
-    hf__buf_free(&json);
+    printf("%-52s %s\n", what, code == 0 ? "ok" : hf_error_name(code));
+    if (code != 0) printf("    %s\n", error.message);
 }
 
-/* Runs one operation and says what came of it. */
-static int run(const char *what, struct hf_op op)
+static void show(struct hf_client *client, const char *name)
 {
-    struct hf_call call = {.op = op, .arena = &arena};
-    op.table = call.op.table = hf__store_table(store);
-    int code = hf__store_run(store, &call);
-    printf("%-46s %s\n", what, code == 0 ? "ok" : hf_error_name(code));
-    if (code != 0) printf("    %s\n", call.answer.error.message);
-    if (call.answer.has_item) show_item(code == 0 ? "now" : "because it is", call.answer.item);
-    return code;
+    struct hf_lock_info *info;
+    if (hf_get(client, name, &info, &error) != 0) return;
+    printf("    %s: %s", name, info->held ? "held by " : "free, last held by ");
+    printf("%s, token %lld", info->owner, (long long)info->token);
+    if (info->shared) printf(", %lld together", (long long)info->holders);
+    printf("\n");
+    hf_lock_info_free(info);
 }
 
-/* DynamoDB makes a table in its own time; the embedded engine at once. */
-static bool wait_for_table(void)
+static void on_event(void *user, const struct hf_event *event)
 {
-    for (int i = 0; i < 120; i++) {
-        struct hf_call call = {.arena = &arena};
-        call.op = (struct hf_op){.kind = HF_DESCRIBE_TABLE, .table = hf__store_table(store)};
-        if (hf__store_run(store, &call) == 0 && hf__slice_is(call.answer.table.status, "ACTIVE"))
-            return true;
-        sleep(1);
-    }
-    return false;
+    printf("    %s hears that %s ended: %s%s%s\n", (const char *)user, event->name,
+           hf_reason_meaning(event->reason), event->detail ? ", " : "",
+           event->detail ? event->detail : "");
 }
 
-/* Takes the lock "nightly-report" if nobody holds it: one conditional write. */
-static struct hf_op take(struct hf_update *update, struct hf_attr *key, const char *owner)
+static struct hf_client *join(struct hf_store *store, const char *owner)
 {
-    *key = (struct hf_attr){HF_LIT("key"), hf__s_str("nightly-report")};
-    hf__update_set(&arena, update, "owner", hf__s_str(owner));
-    hf__update_count(&arena, update, "token", 0, 1);
-    return (struct hf_op){
-        .kind = HF_UPDATE_ITEM,
-        .key = {key, 1},
-        .update = update,
-        .condition = hf__cond_absent(&arena, "owner"),
-        .returns = HF_RETURN_ALL_NEW,
-        .old_on_failure = true,
-    };
+    struct hf_client *client = NULL;
+    struct hf_client_options options = {.size = sizeof options, .create_table = true};
+    options.store = store;
+    options.owner = owner;
+    options.lease_ms = 2000;
+    options.poll_limit_ms = 50;
+    if (hf_client_new(&options, &client, &error) != 0) say(owner, error.code);
+    return client;
 }
 
 int main(int argc, char **argv)
 {
+    struct hf_store *store;
     const char *url = argc > 1 ? argv[1] : "memory:";
-    if (argc > 2 || url[0] == '-') {
-        fprintf(stderr,
-                "usage: tour [STORE-URL]   such as file:/tmp/try.db; the default is memory:\n");
-        return 64;
+    if (hf_store_open(url, NULL, NULL, &store, &error) != 0) return say(url, error.code), 1;
+    struct hf_client *alice = join(store, "alice"), *bob = join(store, "bob");
+    if (!alice || !bob) return 1;
+
+    struct hf_lock *lock = NULL, *other = NULL;
+    struct hf_acquire_options with_events = {.size = sizeof with_events};
+    with_events.on_event = on_event;
+    with_events.user = (void *)"alice";
+    int code = hf_acquire(alice, "nightly-report", 0, &with_events, &lock, &error);
+    say("alice takes nightly-report", code);
+    if (code != 0) return 1;
+    show(bob, "nightly-report");
+    say("bob tries the same", hf_acquire(bob, "nightly-report", 0, NULL, &other, &error));
+    say("an operator takes it away from alice",
+        hf_force_release(bob, "nightly-report", "the report hangs", 0, &error));
+    say("bob tries again", hf_acquire(bob, "nightly-report", 5000, NULL, &other, &error));
+    show(alice, "nightly-report");
+    say("alice releases what she has lost", hf_release(lock, NULL, &error));
+    hf_lock_unref(lock);
+    if (other) {
+        say("bob releases", hf_release(other, NULL, &error));
+        hf_lock_unref(other);
     }
-    struct hf_error error;
-    struct hf_attr keys[3];
-    struct hf_update updates[3] = {{0}};
-    if (hf__store_open(url, NULL, &store, &error) != 0) {
-        fprintf(stderr, "tour: %s\n", error.message);
-        return EXIT_FAILURE;
+
+    struct hf_acquire_options shared = {.size = sizeof shared, .shared = true};
+    struct hf_lock *readers[2] = {NULL, NULL};
+    say("alice reads the handbook", hf_acquire(alice, "handbook", 0, &shared, &readers[0], &error));
+    say("bob reads it too", hf_acquire(bob, "handbook", 0, &shared, &readers[1], &error));
+    show(bob, "handbook");
+    for (int i = 0; i < 2; i++) {
+        if (readers[i]) hf_release(readers[i], NULL, NULL);
+        hf_lock_unref(readers[i]);
     }
-    printf("A tour of the store %s, table %.*s\n\n", url, HF_FMT(hf__store_table(store)));
-    struct hf_op create = {.kind = HF_CREATE_TABLE,
-                           .schema = {.hash_name = HF_LIT("key"), .hash_type = HF_S}};
-    int code = run("create the table", create);
-    if ((code == 0 || code == HF_ERR_TABLE_IN_USE) && wait_for_table()) {
-        struct hf_op let_go = {.kind = HF_UPDATE_ITEM, .key = {&keys[0], 1}, .update = &updates[2]};
-        hf__update_remove(&arena, &updates[2], "owner");
-        run("alice takes the lock nightly-report", take(&updates[0], &keys[0], "alice"));
-        code = run("bob tries the same", take(&updates[1], &keys[1], "bob"));
-        run("alice lets go", let_go);
-        code = code == HF_ERR_CONDITION
-                   ? run("bob tries again", take(&(struct hf_update){0}, &keys[2], "bob"))
-                   : HF_ERR_STORE;
-        run("bob lets go", let_go);
-        printf(
-            "\nThe token grew with every grant: a resource that refuses smaller ones is safe.\n");
-    }
-    hf__store_close(store);
-    hf__arena_free(&arena);
-    return code == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    code = hf_client_close(alice, 0) + hf_client_close(bob, 0);
+    say("both leave", code);
+    hf_store_close(store);
+    return code != 0;
 }

@@ -96,7 +96,8 @@ struct hf_record {
     int64_t since_unix_ms; /* 0: not known */
     bool has_data;
     struct hf_slice data;
-    int64_t ttl_unix_s; /* 0: none */
+    int64_t ttl_unix_s;     /* 0: none */
+    struct hf_slice forced; /* the last grant that was taken away by force, by whom and why */
     struct hf_slice forced_by;
     struct hf_slice forced_reason;
 };
@@ -204,11 +205,12 @@ struct hf_format {
     int64_t (*version)(const struct hf_record *record);
     /*
      * Takes the lock away from its exclusive holder (or, with `note_only`, only
-     * writes down by whom and why that is about to happen).
+     * writes down from which grant, by whom and why that is about to happen).
      */
     void (*force)(const struct hf_layout *layout, struct hf_arena *arena,
-                  const struct hf_record *seen, struct hf_slice name, struct hf_slice by,
-                  struct hf_slice reason, int64_t ttl_unix_s, bool note_only, struct hf_op *ret);
+                  const struct hf_record *seen, struct hf_slice name, struct hf_slice grant,
+                  struct hf_slice by, struct hf_slice reason, int64_t ttl_unix_s, bool note_only,
+                  struct hf_op *ret);
     /* Deletes a released record that is still as it was seen. */
     void (*sweep)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
                   const struct hf_record *seen, struct hf_op *ret);

@@ -3,7 +3,7 @@
  *
  *   key S · token N · owner S · grant S (held exclusively) · session S, or
  *   version, lease, expires N (own lease) · holders SS · limit N · intent S ·
- *   since N · data B · ttl N · forced_by, forced_reason S
+ *   since N · data B · ttl N · forced, forced_by, forced_reason S
  *
  * Invariants
  * H1  `grant` exists iff the lock is held exclusively, `holders` iff it is
@@ -119,7 +119,8 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
     if (!has_item) return;
     ret->item = item;
     hf__item_text(item, "owner", &ret->owner);
-    hf__item_text(item, "forced_by", &ret->forced_by);
+    hf__item_text(item, "forced", &ret->forced);
+    hf__item_text(item, "forced", "forced_by", &ret->forced_by);
     hf__item_text(item, "forced_reason", &ret->forced_reason);
     hf__item_int(item, "token", 0, &ret->token);
     hf__item_int(item, "since", 1, &ret->since_unix_ms);
@@ -233,8 +234,6 @@ void hf__holdfast_write_common(struct hf_arena *arena, const struct hf_claim *cl
     if (claim->since_unix_ms)
         hf__update_set(arena, update, "since", hf__n(arena, claim->since_unix_ms));
     else hf__update_remove(arena, update, "since");
-    hf__update_remove(arena, update, "forced_by");
-    hf__update_remove(arena, update, "forced_reason");
     write_data(arena, claim, update);
     for (size_t i = 0; i < claim->extra.count; i++) {
         const struct hf_attr *attr = &claim->extra.attrs[i];
@@ -353,12 +352,14 @@ static int64_t version_of(const struct hf_record *record)
 }
 
 static void force(const struct hf_layout *layout, struct hf_arena *arena,
-                  const struct hf_record *seen, struct hf_slice name, struct hf_slice by,
-                  struct hf_slice reason, int64_t ttl_unix_s, bool note_only, struct hf_op *ret)
+                  const struct hf_record *seen, struct hf_slice name, struct hf_slice grant,
+                  struct hf_slice by, struct hf_slice reason, int64_t ttl_unix_s, bool note_only,
+                  struct hf_op *ret)
 {
     const struct hf_condition *condition =
         seen->exclusive ? grant_is(arena, seen->holder.grant) : hf__cond_exists(arena, "holders");
     struct hf_update *update = hf__holdfast_update(layout, arena, name, condition, ret);
+    hf__update_set(arena, update, "forced", hf__s(grant));
     hf__update_set(arena, update, "forced_by", hf__s(by));
     hf__update_set(arena, update, "forced_reason", hf__s(reason));
     if (note_only) return;

@@ -107,7 +107,7 @@ static void missing(struct hf_core *core, struct hf_errand *errand, const struct
     bool ours = errand->sent; /* an earlier copy of the release may have done it */
     finish(core, errand);
     if (grant && kind == HF_ERRAND_RELEASE &&
-        (ours || !(hf__record_is_held(record) || record->forced_by.len > 0)))
+        (ours || !(hf__record_is_held(record) || hf__id_is(&grant->id, record->forced))))
         hf__grant_end(core, grant, grant->reason, 0, NULL, now_us);
     else if (grant && (kind == HF_ERRAND_RELEASE || grant->state == HF_GRANT_HELD))
         hf__grant_end_as(core, grant, record, now_us); /* unless our own release removed it */

@@ -110,8 +110,8 @@ static void take_away(struct hf_core *core, struct force *force, int64_t now_us)
     const struct hf_layout *layout = &core->options.layout;
     if (force->record.exclusive)
         format->force(layout, &request->arena, &force->record, hf__name_text(force->name),
-                      force->by, force->reason, hf__ttl_unix_s(core, now_us, 0), false,
-                      &request->op);
+                      force->holder.grant, force->by, force->reason,
+                      hf__ttl_unix_s(core, now_us, 0), false, &request->op);
     else
         format->shares->reap(layout, &request->arena, hf__name_text(force->name),
                              force->holder.member, &request->op);
@@ -186,8 +186,8 @@ static void note(struct hf_core *core, struct force *force, int64_t now_us)
     struct hf_request *request = request_new(core, force, noted, now_us);
     if (!request) return;
     core->options.format->force(&core->options.layout, &request->arena, &force->record,
-                                hf__name_text(force->name), force->by, force->reason, 0, true,
-                                &request->op);
+                                hf__name_text(force->name), force->holder.grant, force->by,
+                                force->reason, 0, true, &request->op);
     hf__request_send(core, request);
 }
 

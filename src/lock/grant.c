@@ -87,7 +87,7 @@ void hf__grant_end_as(struct hf_core *core, struct hf_grant *grant, const struct
     enum hf_reason reason = HF_REASON_DELETED;
     if (!record->exists) {
         hf__error_set(&detail, 0, "its record is gone");
-    } else if (record->forced_by.len > 0) {
+    } else if (hf__id_is(&grant->id, record->forced)) {
         reason = HF_REASON_FORCED;
         hf__error_set(&detail, 0, "by %.*s: %.*s", HF_FMT(record->forced_by),
                       HF_FMT(record->forced_reason));

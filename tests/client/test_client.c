@@ -772,7 +772,8 @@ static void *contend(void *user)
     struct hf_client *client = user;
     for (int i = 0; i < ROUNDS; i++) {
         struct hf_lock *lock;
-        if (hf_acquire(client, "counter", HF_FOREVER, NULL, &lock, NULL) != 0) return (void *)"acquire";
+        if (hf_acquire(client, "counter", HF_FOREVER, NULL, &lock, NULL) != 0)
+            return (void *)"acquire";
         if (__atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST) != 1)
             __atomic_add_fetch(&overlaps, 1, __ATOMIC_SEQ_CST);
         total++; /* guarded by the lock alone */

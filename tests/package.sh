@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# The installed package: a C and a C++ program compile against it without a warning, by pkg-config
+# (shared and static) and by CMake, and run. Usage: package.sh BUILD-DIR
+set -euo pipefail
+build=$1
+source=$(cd "$(dirname "$0")/.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cmake --install "$build" --component holdfast --prefix "$work/usr" >/dev/null
+
+pc=$(dirname "$(find "$work/usr" -name holdfast.pc)")
+export PKG_CONFIG_PATH=$pc
+library=$(pkg-config --variable=libdir holdfast)
+read -ra flags < <(pkg-config --cflags --libs holdfast)
+read -ra static_flags < <(pkg-config --static --cflags --libs holdfast)
+cat >"$work/user.cpp" <<'CPP'
+#include <holdfast.h>
+int main()
+{
+    hf_client_options options = hf_client_options();
+    options.size = sizeof options;
+    options.store_url = "memory:";
+    hf_client *client = 0;
+    hf_lock *lock = 0;
+    if (hf_client_new(&options, &client, 0) != 0) return 1;
+    if (hf_acquire(client, "job", HF_FOREVER, 0, &lock, 0) != 0) return 1;
+    hf_lock_unref(lock);
+    return hf_client_close(client, 0);
+}
+CPP
+strict=(-Wall -Wextra -pedantic -Werror)
+gcc -std=c99 "${strict[@]}" "$source/examples/lock.c" -o "$work/c" "${flags[@]}"
+g++ -std=c++11 "${strict[@]}" "$work/user.cpp" -o "$work/cpp" "${flags[@]}"
+for program in c cpp; do LD_LIBRARY_PATH=$library "$work/$program"; done
+
+mkdir "$work/static" && cp "$library"/libholdfast.a "$work/static"
+gcc -std=c99 "${strict[@]}" "$source/examples/lock.c" -o "$work/c-static" -L"$work/static" "${static_flags[@]/-L$library/-L$work/static}"
+"$work/c-static"
+! ldd "$work/c-static" | grep -q libholdfast
+
+readelf -d "$library/libholdfast.so" | grep -q 'SONAME.*libholdfast.so.0'
+# What is exported is what the header declares.
+declared=$(grep -oE '\bhf_[a-z_0-9]+\(' "$source/include/holdfast.h" | tr -d '(' | sort -u)
+exported=$(nm -D --defined-only "$library/libholdfast.so" | awk '$2 == "T" {print $3}' | sed 's/@.*//' | sort -u)
+[ "$declared" = "$exported" ] || { diff <(echo "$declared") <(echo "$exported"); exit 1; }
+# … and is documented.
+for name in $exported; do
+    grep -q "\b$name\b" "$source/docs/LIBRARY.md" || { echo "$name is missing in docs/LIBRARY.md"; exit 1; }
+done
+
+mkdir "$work/project"
+cat >"$work/project/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.13)
+project(user C)
+find_package(holdfast 0.1 REQUIRED)
+add_executable(user user.c)
+target_link_libraries(user holdfast::holdfast)
+CMAKE
+cp "$source/examples/lock.c" "$work/project/user.c"
+cmake -S "$work/project" -B "$work/project/build" -DCMAKE_PREFIX_PATH="$work/usr" >/dev/null
+cmake --build "$work/project/build" >/dev/null
+"$work/project/build/user"
+echo "the package is fine"
