@@ -120,7 +120,7 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
     ret->item = item;
     hf__item_text(item, "owner", &ret->owner);
     hf__item_text(item, "forced", &ret->forced);
-    hf__item_text(item, "forced", "forced_by", &ret->forced_by);
+    hf__item_text(item, "forced_by", &ret->forced_by);
     hf__item_text(item, "forced_reason", &ret->forced_reason);
     hf__item_int(item, "token", 0, &ret->token);
     hf__item_int(item, "since", 1, &ret->since_unix_ms);
