@@ -35,7 +35,7 @@ endef
 
 all:
 	@tools/setup build
-	$(call build,release,holdfast tour)
+	$(call build,release,holdfast holdfast_static examples)
 
 run:
 	@tools/setup build
@@ -56,7 +56,7 @@ bench:
 install:
 	@tools/setup build
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX="$(PREFIX)" >/dev/null
-	$(call build,release,holdfast)
+	$(call build,release,holdfast holdfast_static)
 	@DESTDIR="$(DESTDIR)" cmake --install build/release --component holdfast
 
 format:

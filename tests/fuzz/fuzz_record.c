@@ -1,0 +1,72 @@
+/*
+ * Records that others wrote, and what they ask a session for: whatever an item
+ * holds, it is read without a crash, and nobody who stands in it is overlooked.
+ */
+#include "format/format.h"
+#include "fuzz.h"
+#include "wire/item_json.h"
+
+static const struct hf_layout layout = {{"locks", 5}, {"key", 3}, 86400};
+
+static void look_at_record(struct hf_arena *arena, struct hf_item item)
+{
+    const struct hf_format *format = &hf__format_holdfast;
+    struct hf_record record;
+    format->parse(&layout, arena, true, item, &record);
+    MUST(record.exists);
+    /* An attribute that says "held" is never taken for a free lock. */
+    if (hf__item_get_str(item, "grant") || hf__item_get_str(item, "holders"))
+        MUST(hf__record_is_held(&record));
+    MUST(!(record.exclusive && record.member_count > 0));
+    MUST(!(record.damaged && (record.exclusive || record.member_count > 0)));
+    struct hf_slice holder = record.exclusive ? record.holder.grant : HF_LIT("none");
+    MUST(holder.len > 0);
+    if (record.exclusive && record.holder.session.len == 0) {
+        MUST(record.liveness.lease_ms > 0 && record.liveness.lease_ms <= HF_LEASE_MAX_MS);
+        MUST(record.liveness.version.len > 0);
+        MUST(format->version(&record) > 0);
+    }
+    /* What would take it over depends on what was seen. */
+    if (record.exclusive) {
+        struct hf_claim claim = {.name = HF_LIT("x"), .owner = HF_LIT("fuzz"), .version = 1};
+        struct hf_op op;
+        struct hf_error error;
+        claim.lease_ms = 1000;
+        format->take(&layout, arena, &claim, &record, &op);
+        MUST(hf__condition_holds(op.condition, item));
+        MUST(hf__update_check(op.update, &error) == 0);
+        struct hf_item none = {0};
+        MUST(!hf__condition_holds(op.condition, none));
+    }
+}
+
+static void look_at_session(struct hf_arena *arena, struct hf_item item)
+{
+    struct hf_session_record session;
+    struct hf_errand_text text;
+    struct hf_slice by, reason;
+    hf__format_holdfast.sessions->parse(&layout, arena, true, item, &session);
+    MUST(session.exists);
+    if (!session.damaged) MUST(session.liveness.lease_ms > 0 && session.version_number > 0);
+    for (size_t i = 0; i < session.asked.count; i++) {
+        if (hf__errand_parse(session.asked.at[i].bytes, &text))
+            MUST(hf__slice_eq(hf__errand_print(arena, text.kind, text.grant, text.name),
+                              session.asked.at[i].bytes));
+    }
+    for (size_t i = 0; i < session.revoked.count; i++)
+        hf__revocation_parse(session.revoked.at[i].bytes, &text, &by, &reason);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct hf_arena arena = {0};
+    struct hf_item item;
+    struct hf_error error;
+    if (hf__item_from_json(&arena, hf__slice((const char *)data, size), &item, &error) == 0 &&
+        hf__item_check(item, &error) == 0) {
+        look_at_record(&arena, item);
+        look_at_session(&arena, item);
+    }
+    hf__arena_free(&arena);
+    return 0;
+}
