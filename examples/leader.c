@@ -17,6 +17,7 @@ static void changed(void *user, enum hf_leadership state, const struct hf_lock_i
         printf("%s: the leader is %.*s\n", me, (int)info->data_size,
                info->data ? (const char *)info->data : "");
         break;
+    case HF_LEADER_ENDED: printf("%s: I do not run any more\n", me); break;
     case HF_LEADER_NONE: printf("%s: nobody leads\n", me); break;
     }
     fflush(stdout);

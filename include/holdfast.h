@@ -147,9 +147,10 @@ const char *hf_reason_meaning(enum hf_reason reason);
 enum hf_log_level { HF_LOG_DEBUG = 0, HF_LOG_INFO = 1, HF_LOG_WARN = 2, HF_LOG_ERROR = 3 };
 
 /*
- * Receives one line, without a newline. It is called on threads of the library,
- * possibly on several at once, and must not call back into it. The library
- * itself prints nothing.
+ * Receives one line, without a newline. It is called on whatever thread has
+ * something to say, possibly on several at once and with internal locks held: it
+ * must not wait for anything that uses the library, and not call back into it.
+ * The library itself prints nothing.
  */
 typedef void (*hf_log_fn)(void *user, enum hf_log_level level, const char *line);
 
@@ -225,9 +226,10 @@ int hf_client_new(const struct hf_client_options *options, struct hf_client **re
 /*
  * Ends the client: attempts fail with HF_ERR_CLOSED, all locks are released
  * concurrently, callbacks are run to the end, and then the client is gone.
- * Waits at most timeout_ms for the store (0: 5000); what it did not confirm by
- * then is left to expire, and HF_ERR_TIMED_OUT is returned. Handles of locks
- * stay valid until they are unreferenced. Not from a callback. NULL is ignored.
+ * Waits at most timeout_ms for the store (0: 5000), and then for the requests that
+ * it is in the middle of. HF_ERR_OUTCOME_UNKNOWN: it did not confirm every
+ * release; those locks are left to expire. Handles of locks stay valid until they
+ * are unreferenced. Not from a callback. NULL is ignored.
  */
 int hf_client_close(struct hf_client *client, int64_t timeout_ms);
 
@@ -421,7 +423,8 @@ enum hf_leadership {
     HF_LEADER_SELF = 1,  /* this campaign leads now */
     HF_LEADER_LOST = 2,  /* it does not lead any more; it goes on campaigning */
     HF_LEADER_OTHER = 3, /* somebody else leads, as `info` says */
-    HF_LEADER_NONE = 4   /* nobody leads */
+    HF_LEADER_NONE = 4,  /* nobody leads */
+    HF_LEADER_ENDED = 5  /* the campaign is over: the client is closed, or out of memory */
 };
 
 typedef void (*hf_leadership_fn)(void *user, enum hf_leadership state,
@@ -438,7 +441,8 @@ struct hf_elect_options {
 };
 
 struct hf_election;
-/* Starts a campaign: leads as soon as and as long as possible. */
+/* Starts a campaign: leads as soon as and as long as possible, whatever the store says meanwhile.
+ */
 int hf_elect(struct hf_client *client, const char *name, const struct hf_elect_options *options,
              struct hf_election **ret, struct hf_error *reterr);
 /* True while this campaign is certain to lead; ask before you act. */

@@ -203,6 +203,7 @@ int hf_acquire(struct hf_client *client, const char *name, int64_t timeout_ms,
                struct hf_error *reterr)
 {
     HF_OPTIONS(struct hf_acquire_options, options, given);
+    if (!ret) return hf__error_set(reterr, HF_ERR_INVALID, "nowhere to put the lock");
     struct hf_arena arena = {0};
     struct hf_want want;
     struct hf_waiter waiter;
@@ -246,6 +247,13 @@ int hf_acquire_async(struct hf_client *client, const char *name, int64_t timeout
                      const struct hf_acquire_options *given, hf_acquired_fn done, void *user,
                      struct hf_acquisition **ret, struct hf_error *reterr)
 {
+    return hf__acquire_async(client, name, timeout_ms, given, false, done, user, ret, reterr);
+}
+
+int hf__acquire_async(struct hf_client *client, const char *name, int64_t timeout_ms,
+                      const struct hf_acquire_options *given, bool stubborn, hf_acquired_fn done,
+                      void *user, struct hf_acquisition **ret, struct hf_error *reterr)
+{
     HF_OPTIONS(struct hf_acquire_options, options, given);
     if (!done) return hf__error_set(reterr, HF_ERR_INVALID, "nobody to call back");
     struct hf_arena arena = {0};
@@ -255,6 +263,7 @@ int hf_acquire_async(struct hf_client *client, const char *name, int64_t timeout
     if (code == 0 && !acquisition) code = hf__error_no_memory(reterr);
     if (code == 0) code = hf__client_enter(client, reterr);
     if (code == 0) {
+        want.stubborn = stubborn;
         acquisition->done = done;
         acquisition->user = user;
         if (ret) acquisition->refs++;

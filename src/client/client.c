@@ -181,6 +181,21 @@ int hf__client_enter_waiting(struct hf_client *client, struct hf_error *reterr)
                          "another thread");
 }
 
+int hf__client_hold(struct hf_client *client, struct hf_error *reterr)
+{
+    int code = hf__client_enter_waiting(client, reterr);
+    if (code != 0) return code;
+    hf__client_ref(client);
+    pthread_mutex_unlock(&client->mutex);
+    return 0;
+}
+
+void hf__client_let_go(struct hf_client *client)
+{
+    pthread_mutex_lock(&client->mutex);
+    hf__client_unref_unlock(client);
+}
+
 static int init_cond(pthread_cond_t *cond)
 {
     pthread_condattr_t monotonic;
@@ -317,6 +332,9 @@ static int open_store(struct hf_client *client, const struct hf_client_options *
                       struct hf_error *reterr)
 {
     client->store = options->store;
+    if (options->store && options->store->pid != getpid())
+        return hf__error_set(reterr, HF_ERR_FORKED,
+                             "this store was opened before fork(); open a new one in the child");
     if (options->store) return 0;
     if (!options->store_url)
         return hf__error_set(reterr, HF_ERR_INVALID,
@@ -392,16 +410,21 @@ int hf_client_new(const struct hf_client_options *given, struct hf_client **ret,
     return 0;
 }
 
-/* Whatever is still at the store comes back now. */
+/* Whatever is still at the store comes back now; it answers everything, sooner or later. */
 static void recall(struct hf_client *client)
 {
     client->closed = true;
+    if (client->owns_store) {
+        pthread_mutex_unlock(&client->mutex);
+        hf__store_close(client->store);
+        pthread_mutex_lock(&client->mutex);
+        return;
+    }
     for (struct hf_list *at = client->calls.next; at != &client->calls; at = at->next)
         hf__store_cancel(client->store, HF_CONTAINER(at, struct hf_client_call, node)->id);
-    struct timespec until = hf__deadline_in(60000);
     while (!hf__list_empty(&client->calls)) {
         client->woken = false;
-        if (pthread_cond_timedwait(&client->wake, &client->mutex, &until) != 0) break;
+        pthread_cond_wait(&client->wake, &client->mutex);
     }
 }
 
@@ -412,6 +435,7 @@ int hf_client_close(struct hf_client *client, int64_t timeout_ms)
     int code = hf__client_enter_waiting(client, NULL);
     if (code != 0) return code;
     if (timeout_ms <= 0) timeout_ms = CLOSE_MS;
+    if (timeout_ms > HF_LEASE_MAX_MS) timeout_ms = HF_LEASE_MAX_MS;
     code = hf__waiter_init(client, &waiter, &client->core, NULL);
     if (code != 0) {
         pthread_mutex_unlock(&client->mutex);
@@ -419,24 +443,21 @@ int hf_client_close(struct hf_client *client, int64_t timeout_ms)
     }
     hf__watchers_close(client);
     hf__core_close(&client->core, timeout_ms, hf__client_now_us(client));
-    int64_t deadline_us = client->core.close_by_us;
     hf__client_leave(client);
     pthread_mutex_lock(&client->mutex);
     hf__waiter_wait(client, &waiter);
-    bool late = hf__client_now_us(client) >= deadline_us;
     /* The thread runs the callbacks that are left, and ends. */
     client->stopping = true;
     hf__client_leave(client);
     pthread_join(client->thread, NULL);
     pthread_mutex_lock(&client->mutex);
+    client->has_thread = false;
     recall(client);
     drain(client);
-    pthread_mutex_unlock(&client->mutex);
-    if (client->owns_store) hf__store_close(client->store);
-    pthread_mutex_lock(&client->mutex);
+    code = client->core.unconfirmed ? HF_ERR_OUTCOME_UNKNOWN : 0;
     client->refs--; /* the waiter's */
     hf__client_unref_unlock(client);
-    return late ? HF_ERR_TIMED_OUT : 0;
+    return code;
 }
 
 int hf_store_open(const char *url, hf_log_fn log, void *log_user, struct hf_store **ret,
@@ -449,5 +470,5 @@ int hf_store_open(const char *url, hf_log_fn log, void *log_user, struct hf_stor
 
 void hf_store_close(struct hf_store *store)
 {
-    hf__store_close(store);
+    if (store && store->pid == getpid()) hf__store_close(store);
 }

@@ -79,6 +79,9 @@ int hf__client_enter_waiting(struct hf_client *client, struct hf_error *reterr);
 /* Drains and unlocks. */
 void hf__client_leave(struct hf_client *client);
 bool hf__client_is_ours(const struct hf_client *client);
+/* For a call of several steps that wait: the client stays until it is let go. */
+int hf__client_hold(struct hf_client *client, struct hf_error *reterr);
+void hf__client_let_go(struct hf_client *client);
 int64_t hf__client_now_us(const struct hf_client *client);
 void hf__client_ref(struct hf_client *client);
 /* Called with the mutex, which is gone afterwards. */
@@ -111,11 +114,12 @@ int hf__client_run(struct hf_client *client, struct hf_call *call, struct hf_err
 /* Fills in the defaults and checks; texts go to the arena. */
 int hf__client_options(const struct hf_client_options *given, struct hf_arena *arena,
                        struct hf_core_options *ret, struct hf_error *reterr);
-/* Copies a struct of options of whatever size its caller knew. */
-void hf__options_copy(void *ret, size_t ret_size, const void *given);
+/* Copies a struct of options of whatever size its caller knew; false if that is not said. */
+bool hf__options_copy(void *ret, size_t ret_size, const void *given);
 #define HF_OPTIONS(type, name, given)                                                              \
     type name;                                                                                     \
-    hf__options_copy(&name, sizeof name, given)
+    if (!hf__options_copy(&name, sizeof name, given))                                              \
+    return hf__error_set(reterr, HF_ERR_INVALID, "set `size` to the size of the options")
 
 /* ---- lock.c ---- */
 
@@ -139,6 +143,10 @@ void hf__lock_news(struct hf_client *client, struct hf_grant *grant, int which);
 
 /* ---- acquire.c ---- */
 
+/* The public one; a stubborn one goes on whatever the store says. */
+int hf__acquire_async(struct hf_client *client, const char *name, int64_t timeout_ms,
+                      const struct hf_acquire_options *given, bool stubborn, hf_acquired_fn done,
+                      void *user, struct hf_acquisition **ret, struct hf_error *reterr);
 void hf__acquire_finished(struct hf_client *client, struct hf_attempt *attempt);
 /* NULL once it has a result. */
 struct hf_attempt *hf__acquisition_attempt(const struct hf_acquisition *acquisition);

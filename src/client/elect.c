@@ -41,13 +41,20 @@ static int campaign(struct hf_election *election, struct hf_error *reterr)
         .on_event = happened,
         .user = election,
     };
-    return hf_acquire_async(election->client, election->name, HF_FOREVER, &options, acquired,
-                            election, &election->acquisition, reterr);
+    return hf__acquire_async(election->client, election->name, HF_FOREVER, &options, true, acquired,
+                             election, &election->acquisition, reterr);
 }
 
 static void wake(struct hf_election *election)
 {
     if (election->waiter) hf__waiter_wake(election->waiter);
+}
+
+static void end(struct hf_election *election, const struct hf_error *why)
+{
+    hf__log(&election->client->log, HF_LOG_ERROR, "election \"%s\" ends: %s", election->name,
+            why->message);
+    tell(election, HF_LEADER_ENDED, NULL);
 }
 
 /* On the client's thread, as all of the following. */
@@ -66,9 +73,8 @@ static void acquired(void *user, int code, struct hf_lock *lock, const struct hf
     pthread_mutex_unlock(&client->mutex);
     hf_acquisition_free(acquisition);
     if (code != 0) {
-        if (code != HF_ERR_CANCELLED && code != HF_ERR_CLOSED)
-            hf__log(&client->log, HF_LOG_ERROR, "election \"%s\" ends: %s", election->name,
-                    error->message);
+        /* Resigned: nobody wants to hear of it. Otherwise the client is being closed. */
+        if (code != HF_ERR_CANCELLED) end(election, error);
         return;
     }
     if (over) hf_release_async(lock, NULL, NULL); /* resigned meanwhile; its end wakes them */
@@ -95,12 +101,11 @@ static void happened(void *user, const struct hf_event *event)
     if (led) tell(election, HF_LEADER_LOST, NULL);
     struct hf_error error;
     if (!over && campaign(election, &error) != 0) {
-        hf__log(&client->log, HF_LOG_ERROR, "election \"%s\" ends: %s", election->name,
-                error.message);
         pthread_mutex_lock(&client->mutex);
         election->over = true;
         wake(election);
         pthread_mutex_unlock(&client->mutex);
+        end(election, &error);
     }
 }
 
@@ -120,10 +125,11 @@ static void free_election(struct hf_election *election)
 {
     struct hf_client *client = election->client;
     hf_watch_stop(election->watcher);
-    bool in_callback = client->has_thread && pthread_equal(pthread_self(), client->thread);
-    if (!in_callback) hf__client_settle(client);
     pthread_mutex_lock(&client->mutex);
-    hf__client_unref_unlock(client);
+    bool in_callback = client->has_thread && pthread_equal(pthread_self(), client->thread);
+    pthread_mutex_unlock(&client->mutex);
+    if (!in_callback) hf__client_settle(client);
+    hf__client_let_go(client);
     hf__free((void *)election->options.data);
     hf__free(election->name);
     hf__free(election);

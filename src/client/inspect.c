@@ -68,15 +68,13 @@ void hf_lock_info_free(struct hf_lock_info *info)
     hf__free(info);
 }
 
+/* Checks, and holds the client. */
 static int check_call(struct hf_client *client, const char *name, struct hf_error *reterr)
 {
-    int code = hf__client_enter_waiting(client, reterr);
-    if (code != 0) return code;
-    pthread_mutex_unlock(&client->mutex);
     const char *refusal =
         name ? client->core.options.format->refuses_name(hf__slice_str(name)) : NULL;
     if (refusal) return hf__error_set(reterr, HF_ERR_INVALID, "lock \"%.64s\": %s", name, refusal);
-    return 0;
+    return hf__client_hold(client, reterr);
 }
 
 /* When a session's lock expires stands in the session. */
@@ -122,6 +120,7 @@ int hf_get(struct hf_client *client, const char *name, struct hf_lock_info **ret
         if (code == 0) *ret = info;
     }
     hf__arena_free(&arena);
+    hf__client_let_go(client);
     return code;
 }
 
@@ -171,7 +170,10 @@ int hf_list(struct hf_client *client, const struct hf_list_options *given,
     if (code != 0) return code;
     const struct hf_core_options *core = &client->core.options;
     struct page *page = hf__calloc(1, sizeof *page);
-    if (!page) return hf__error_no_memory(reterr);
+    if (!page) {
+        hf__client_let_go(client);
+        return hf__error_no_memory(reterr);
+    }
     struct hf_call call = {
         .arena = &page->arena,
         .op =
@@ -192,6 +194,7 @@ int hf_list(struct hf_client *client, const struct hf_list_options *given,
     if (code == 0) code = fill_page(page, core, &call.answer, &options, reterr);
     if (code == 0) *ret = &page->page;
     else hf_list_page_free(&page->page);
+    hf__client_let_go(client);
     return code;
 }
 
@@ -215,22 +218,24 @@ int hf_force_release(struct hf_client *client, const char *name, const char *rea
                              "a forced release needs a reason of 1 to %d bytes, for whoever asks",
                              HF_REASON_MAX);
     int code = check_call(client, name, reterr);
-    if (code == 0) code = hf__client_enter(client, reterr);
     if (code != 0) return code;
+    pthread_mutex_lock(&client->mutex);
     struct hf_waiter waiter;
     struct hf_job job = {.user = &waiter};
     code = hf__waiter_init(client, &waiter, NULL, reterr);
     if (code == 0) {
         hf__core_force(&client->core, hf__slice_str(name), client->core.options.owner, why,
-                       timeout_ms > 0 ? timeout_ms : FORCE_MS, &job, hf__client_now_us(client));
+                       timeout_ms <= 0                ? FORCE_MS
+                       : timeout_ms > HF_LEASE_MAX_MS ? HF_LEASE_MAX_MS
+                                                      : timeout_ms,
+                       &job, hf__client_now_us(client));
         hf__client_leave(client);
         pthread_mutex_lock(&client->mutex);
         hf__waiter_wait(client, &waiter);
         code = job.code;
         if (code != 0 && reterr) *reterr = job.error;
-        hf__client_unref_unlock(client);
-        return code;
+        client->refs--; /* the waiter's */
     }
-    pthread_mutex_unlock(&client->mutex);
+    hf__client_unref_unlock(client);
     return code;
 }

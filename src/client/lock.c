@@ -93,6 +93,7 @@ static void deliver(struct hf_client *client, struct hf_chore *chore)
         pthread_mutex_unlock(&client->mutex);
         return;
     }
+    hf__list_remove(&lock->events.node); /* it may have come while we warned, and be queued */
     pthread_mutex_unlock(&client->mutex);
     if (lock->on_event) lock->on_event(lock->user, &event);
     pthread_mutex_lock(&client->mutex);
@@ -144,8 +145,13 @@ enum hf_reason hf_lock_reason(const struct hf_lock *lock)
 
 const void *hf_lock_data(const struct hf_lock *lock, size_t *ret_size)
 {
-    if (ret_size) *ret_size = lock->data ? lock->data_size : 0;
-    return lock->data;
+    struct hf_client *client = lock->client;
+    if (ret_size) *ret_size = 0;
+    if (hf__client_enter(client, NULL) != 0) return NULL;
+    const void *data = lock->data;
+    if (ret_size && data) *ret_size = lock->data_size;
+    pthread_mutex_unlock(&client->mutex);
+    return data;
 }
 
 /* ---- calls that wait ---- */
@@ -210,6 +216,7 @@ int hf_lock_set_data(struct hf_lock *lock, const void *data, size_t size, struct
     if (size > DATA_MAX)
         return hf__error_set(reterr, HF_ERR_LIMIT, "data of %zu bytes: at most %d fit", size,
                              DATA_MAX);
+    if (!data) size = 0;
     void *copy = data ? hf__malloc(size + 1) : NULL;
     if (data && !copy) return hf__error_no_memory(reterr);
     if (copy) memcpy(copy, data, size);

@@ -17,15 +17,18 @@ enum {
     OWN_LEASES = 4,
     KEEP_S = 86400,
     LEAST_KEEP_S = 3600,
+    MOST_KEEP_S = 10 * 366 * 86400,
+    MOST_REQUEST_TIMEOUT_MS = 600000,
 };
 
-void hf__options_copy(void *ret, size_t ret_size, const void *given)
+bool hf__options_copy(void *ret, size_t ret_size, const void *given)
 {
     memset(ret, 0, ret_size);
-    if (!given) return;
+    if (!given) return true;
     size_t size;
     memcpy(&size, given, sizeof size);
     memcpy(ret, given, size < ret_size ? size : ret_size);
+    return size >= sizeof size;
 }
 
 /* For people: who to look for when a lock is not let go. */
@@ -56,8 +59,6 @@ static int64_t or_default(int64_t given, int64_t standard)
 static int check_times(struct hf_core_options *o, struct hf_error *reterr)
 {
     long long lease = (long long)o->lease_ms, period = (long long)o->period_ms;
-    REFUSE_IF(lease < LEAST_LEASE_MS || lease > HF_LEASE_MAX_MS,
-              "a lease of %lld ms: it must be between %d ms and a year", lease, LEAST_LEASE_MS);
     REFUSE_IF(period < 0, "a heartbeat every %lld ms makes no sense", period);
     REFUSE_IF(period > lease / 2,
               "a heartbeat every %lld ms is too slow for a lease of %lld ms; it must be at most "
@@ -67,9 +68,10 @@ static int check_times(struct hf_core_options *o, struct hf_error *reterr)
               "a warning after %lld ms must lie between the heartbeat (%lld ms) and the lease "
               "(%lld ms)",
               (long long)o->warn_ms, period, lease);
-    REFUSE_IF(o->request_timeout_ms < 1 || o->request_timeout_ms >= lease,
-              "a request time-out of %lld ms must be positive and shorter than the lease "
-              "(%lld ms)",
+    REFUSE_IF(o->request_timeout_ms < 1 || o->request_timeout_ms >= lease ||
+                  o->request_timeout_ms > MOST_REQUEST_TIMEOUT_MS,
+              "a request time-out of %lld ms must be positive, shorter than the lease (%lld ms) "
+              "and at most ten minutes",
               (long long)o->request_timeout_ms, lease);
     REFUSE_IF(o->poll_limit_ms < 1 || o->poll_limit_ms > 3600000,
               "a poll limit of %lld ms: it must be between 1 ms and an hour",
@@ -104,6 +106,9 @@ int hf__client_options(const struct hf_client_options *given, struct hf_arena *a
     REFUSE_IF((unsigned)given->session > HF_SESSION_OFF, "no such session mode: %d",
               (int)given->session);
     int64_t lease_ms = or_default(given->lease_ms, LEASE_MS);
+    REFUSE_IF(lease_ms < LEAST_LEASE_MS || lease_ms > HF_LEASE_MAX_MS,
+              "a lease of %lld ms: it must be between %d ms and a year", (long long)lease_ms,
+              LEAST_LEASE_MS);
     int64_t timeout_ms = lease_ms / 5 < REQUEST_TIMEOUT_MS ? lease_ms / 5 : REQUEST_TIMEOUT_MS;
     struct hf_slice owner = hf__slice_str(given->owner);
     if (!given->owner) owner = default_owner(arena);
@@ -115,6 +120,7 @@ int hf__client_options(const struct hf_client_options *given, struct hf_arena *a
     REFUSE_IF(keep_s < LEAST_KEEP_S,
               "released records must be kept for at least an hour: messages on the way may still "
               "speak of them");
+    REFUSE_IF(keep_s > MOST_KEEP_S, "released records cannot be kept for more than ten years");
     struct hf_core_options o = {
         .format = format,
         .layout.key_name = hf__arena_copy(arena, hf__slice_str(key_name)),

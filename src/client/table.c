@@ -25,8 +25,8 @@ static bool key_fits(const struct hf_client *client, const struct hf_table_info 
            info->schema.hash_type == HF_S && !hf__schema_has_range(&info->schema);
 }
 
-int hf_table_describe(struct hf_client *client, struct hf_table_status *ret,
-                      struct hf_error *reterr)
+static int describe_table(struct hf_client *client, struct hf_table_status *ret,
+                          struct hf_error *reterr)
 {
     struct hf_arena arena = {0};
     struct hf_call call;
@@ -58,12 +58,12 @@ int hf_table_describe(struct hf_client *client, struct hf_table_status *ret,
     return code;
 }
 
-int hf_table_check(struct hf_client *client, struct hf_error *reterr)
+static int check_table(struct hf_client *client, struct hf_error *reterr)
 {
     struct hf_table_status status;
     struct hf_slice table = client->core.options.layout.table;
     struct hf_slice key = client->core.options.layout.key_name;
-    int code = hf_table_describe(client, &status, reterr);
+    int code = describe_table(client, &status, reterr);
     if (code != 0) return code;
     if (!status.exists)
         return hf__error_set(reterr, HF_ERR_NO_TABLE,
@@ -83,7 +83,7 @@ int hf_table_check(struct hf_client *client, struct hf_error *reterr)
 static int wait_until_active(struct hf_client *client, struct hf_error *reterr)
 {
     for (int i = 0; i < LOOKS; i++) {
-        int code = hf_table_check(client, reterr);
+        int code = check_table(client, reterr);
         if (code != HF_ERR_TABLE_IN_USE && code != HF_ERR_NO_TABLE) return code;
         struct timespec nap = {.tv_nsec = (long)LOOK_EVERY_MS * 1000000};
         nanosleep(&nap, NULL);
@@ -104,7 +104,7 @@ static int enable_ttl(struct hf_client *client, struct hf_error *reterr)
     return code;
 }
 
-int hf_table_create(struct hf_client *client, struct hf_error *reterr)
+static int create_table(struct hf_client *client, struct hf_error *reterr)
 {
     struct hf_arena arena = {0};
     struct hf_call call = {.arena = &arena};
@@ -119,12 +119,12 @@ int hf_table_create(struct hf_client *client, struct hf_error *reterr)
     if (code != 0 && code != HF_ERR_TABLE_IN_USE) return code;
     code = wait_until_active(client, reterr);
     struct hf_table_status status;
-    if (code == 0) code = hf_table_describe(client, &status, reterr);
+    if (code == 0) code = describe_table(client, &status, reterr);
     if (code == 0 && !status.ttl_enabled) {
         code = enable_ttl(client, reterr);
         /* Somebody else may be doing the same. */
         if (code == HF_ERR_VALIDATION) {
-            code = hf_table_describe(client, &status, reterr);
+            code = describe_table(client, &status, reterr);
             if (code == 0 && !status.ttl_enabled)
                 code = hf__error_set(reterr, HF_ERR_VALIDATION,
                                      "the table's time to live could not be enabled");
@@ -136,7 +136,38 @@ int hf_table_create(struct hf_client *client, struct hf_error *reterr)
 int hf__table_ensure(struct hf_client *client, struct hf_error *reterr)
 {
     struct hf_table_status status;
-    int code = hf_table_describe(client, &status, reterr);
+    int code = describe_table(client, &status, reterr);
     if (code != 0 || (status.exists && status.active)) return code;
-    return hf_table_create(client, reterr);
+    return create_table(client, reterr);
+}
+
+/* The public forms hold the client while they wait. */
+
+int hf_table_describe(struct hf_client *client, struct hf_table_status *ret,
+                      struct hf_error *reterr)
+{
+    if (!ret) return hf__error_set(reterr, HF_ERR_INVALID, "nowhere to put the answer");
+    int code = hf__client_hold(client, reterr);
+    if (code != 0) return code;
+    code = describe_table(client, ret, reterr);
+    hf__client_let_go(client);
+    return code;
+}
+
+int hf_table_check(struct hf_client *client, struct hf_error *reterr)
+{
+    int code = hf__client_hold(client, reterr);
+    if (code != 0) return code;
+    code = check_table(client, reterr);
+    hf__client_let_go(client);
+    return code;
+}
+
+int hf_table_create(struct hf_client *client, struct hf_error *reterr)
+{
+    int code = hf__client_hold(client, reterr);
+    if (code != 0) return code;
+    code = create_table(client, reterr);
+    hf__client_let_go(client);
+    return code;
 }

@@ -135,8 +135,11 @@ void hf__watchers_close(struct hf_client *client)
 int hf_watch(struct hf_client *client, const char *name, int64_t interval_ms, hf_watch_fn changed,
              void *user, struct hf_watcher **ret, struct hf_error *reterr)
 {
-    if (!name || !changed || !ret || interval_ms < 0)
+    if (!name || !changed || !ret)
         return hf__error_set(reterr, HF_ERR_INVALID, "a watch needs a name and somebody to call");
+    if (interval_ms < 0 || interval_ms > HF_LEASE_MAX_MS)
+        return hf__error_set(reterr, HF_ERR_INVALID, "an interval of %lld ms: at most a year",
+                             (long long)interval_ms);
     const char *refusal = client->core.options.format->refuses_name(hf__slice_str(name));
     if (refusal) return hf__error_set(reterr, HF_ERR_INVALID, "lock \"%.64s\": %s", name, refusal);
     size_t len = strlen(name);

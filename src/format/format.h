@@ -92,6 +92,7 @@ struct hf_record {
     size_t member_count;
     int64_t limit; /* of the members */
     bool has_intent;
+    bool strange_intent; /* there is one, and it makes no sense: no reader comes in */
     struct hf_holder intent;
     int64_t since_unix_ms; /* 0: not known */
     bool has_data;
@@ -170,6 +171,9 @@ struct hf_share_format {
     /* Removes somebody whose session has ended. */
     void (*reap)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
                  struct hf_slice member, struct hf_op *ret);
+    /* Sets the ttl of a lock that turns out to be empty. */
+    void (*retire)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
+                   int64_t ttl_unix_s, struct hf_op *ret);
     void (*declare)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
                     struct hf_slice member, struct hf_op *ret);
     void (*withdraw)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,

@@ -130,9 +130,10 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
         ret->has_data = true;
         ret->data = data->bytes;
     }
-    struct hf_slice intent;
-    if (hf__item_text(item, "intent", &intent))
-        ret->has_intent = hf__holdfast_member_parse(intent, &ret->intent);
+    const struct hf_value *intent = hf__item_get_str(item, "intent");
+    if (intent && intent->type == HF_S)
+        ret->has_intent = hf__holdfast_member_parse(intent->bytes, &ret->intent);
+    ret->strange_intent = intent && !ret->has_intent;
     if (!parse_exclusive(arena, ret) || !parse_members(arena, ret)) {
         ret->damaged = true;
         ret->exclusive = false;
@@ -145,7 +146,8 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
 static struct hf_item key_item(const struct hf_layout *layout, struct hf_arena *arena,
                                struct hf_slice key)
 {
-    struct hf_value value = hf__s(key);
+    struct hf_value value =
+        hf__s(hf__arena_copy(arena, key)); /* who asked may go before the answer */
     return hf__item_with(arena, (struct hf_item){0}, layout->key_name, &value);
 }
 
@@ -158,6 +160,13 @@ void hf__holdfast_get(const struct hf_layout *layout, struct hf_arena *arena, st
         .key = key_item(layout, arena, key),
         .consistent = true,
     };
+}
+
+const struct hf_condition *hf__holdfast_exists(const struct hf_layout *layout,
+                                               struct hf_arena *arena)
+{
+    struct hf_operand key = hf__operand_path(hf__path(arena, layout->key_name));
+    return hf__cond(arena, HF_EXISTS, &key, 1);
 }
 
 struct hf_update *hf__holdfast_update(const struct hf_layout *layout, struct hf_arena *arena,
@@ -278,7 +287,7 @@ static void acquire(const struct hf_layout *layout, struct hf_arena *arena,
     }
     condition = hf__cond_and(arena, condition, hf__cond_absent(arena, "holders"));
     if (claim->only_if_exists)
-        condition = hf__cond_and(arena, condition, hf__cond_exists(arena, "token"));
+        condition = hf__cond_and(arena, condition, hf__holdfast_exists(layout, arena));
     write_grant(arena, claim, hf__holdfast_update(layout, arena, claim->name, condition, ret));
 }
 
@@ -406,9 +415,10 @@ static const char *refuses_name(struct hf_slice name)
 
 static const char *refuses_extra(const struct hf_layout *layout, struct hf_slice name)
 {
-    static const char *const taken[] = {"token",  "owner",   "grant", "session",   "version",
-                                        "lease",  "expires", "ttl",   "holders",   "limit",
-                                        "intent", "since",   "data",  "forced_by", "forced_reason"};
+    static const char *const taken[] = {"token",     "owner",        "grant", "session", "version",
+                                        "lease",     "expires",      "ttl",   "holders", "limit",
+                                        "intent",    "since",        "data",  "forced",  "forced",
+                                        "forced_by", "forced_reason"};
     if (name.len == 0 || name.len > 255) return "an attribute name has 1 to 255 bytes";
     if (!hf__utf8_valid(name)) return "an attribute name is UTF-8 text";
     if (hf__slice_eq(name, layout->key_name)) return "the key's name is taken";

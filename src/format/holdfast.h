@@ -14,6 +14,9 @@ struct hf_update *hf__holdfast_update(const struct hf_layout *layout, struct hf_
                                       struct hf_slice key, const struct hf_condition *condition,
                                       struct hf_op *ret);
 
+const struct hf_condition *hf__holdfast_exists(const struct hf_layout *layout,
+                                               struct hf_arena *arena);
+
 void hf__holdfast_get(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice key,
                       struct hf_op *ret);
 

@@ -70,7 +70,7 @@ void hf__holdfast_join(const struct hf_layout *layout, struct hf_arena *arena,
         hf__cond_and(arena, hf__cond_absent(arena, "grant"), hf__cond_absent(arena, "intent")),
         room);
     if (claim->only_if_exists)
-        condition = hf__cond_and(arena, condition, hf__cond_exists(arena, "token"));
+        condition = hf__cond_and(arena, condition, hf__holdfast_exists(layout, arena));
     hf__holdfast_write_member(arena, claim,
                               hf__holdfast_update(layout, arena, claim->name, condition, ret));
 }
@@ -108,6 +108,16 @@ void hf__holdfast_leave(const struct hf_layout *layout, struct hf_arena *arena,
         hf__update_set(arena, update, "ttl", hf__n(arena, claim->ttl_unix_s));
 }
 
+static void retire(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
+                   int64_t ttl_unix_s, struct hf_op *ret)
+{
+    const struct hf_condition *condition = hf__cond_and(
+        arena, hf__holdfast_exists(layout, arena),
+        hf__cond_and(arena, hf__cond_absent(arena, "grant"), hf__cond_absent(arena, "holders")));
+    struct hf_update *update = hf__holdfast_update(layout, arena, name, condition, ret);
+    hf__update_set(arena, update, "ttl", hf__n(arena, ttl_unix_s));
+}
+
 static void declare(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
                     struct hf_slice member, struct hf_op *ret)
 {
@@ -128,6 +138,7 @@ static void withdraw(const struct hf_layout *layout, struct hf_arena *arena, str
 const struct hf_share_format hf__holdfast_shares = {
     .resolve = resolve,
     .reap = leave,
+    .retire = retire,
     .declare = declare,
     .withdraw = withdraw,
 };

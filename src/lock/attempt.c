@@ -15,7 +15,8 @@
  */
 #include "lock/inside.h"
 
-enum { RUSHES = 4, TRY_FAILURES = 3, FIRST_POLL_MS = 25 };
+enum { RUSHES = 4, TRY_FAILURES = 3, FIRST_POLL_MS = 25, ASKED_MOST = 64 };
+enum { TIME_IS_FRESH_US = 60 * 1000000 };
 
 static void go(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
 static void look(struct hf_core *core, struct hf_attempt *attempt, bool has_item,
@@ -114,7 +115,7 @@ static void fail_held(struct hf_core *core, struct hf_attempt *attempt, int code
 {
     struct hf_slice owner = attempt->record.owner;
     const char *prefix = code == HF_ERR_TIMED_OUT ? "not free in time; " : "";
-    if (attempt->record.damaged)
+    if (attempt->record.damaged || attempt->record.strange_intent)
         hf__error_set(&attempt->error, code, "lock \"%s\": %sits record makes no sense; look at it",
                       attempt->name->text, prefix);
     else if (owner.len > 0)
@@ -150,6 +151,20 @@ static void sleep_until(struct hf_core *core, struct hf_attempt *attempt, int64_
                   at_us < attempt->deadline_us ? at_us : attempt->deadline_us);
 }
 
+/* Who tries behind somebody who waits would have to wait. */
+static void refuse_tries(struct hf_core *core, struct hf_name *name, int64_t now_us)
+{
+    if (name->busy) return;
+    name->busy = true;
+    for (struct hf_list *at = name->attempts.next, *next; at != &name->attempts; at = next) {
+        next = at->next;
+        struct hf_attempt *attempt = HF_CONTAINER(at, struct hf_attempt, of_name);
+        if (attempt->state == HF_ATTEMPT_QUEUED && is_try(attempt))
+            fail_held(core, attempt, HF_ERR_HELD, now_us);
+    }
+    name->busy = false;
+}
+
 /* Soon at first, then less and less often; never past the moment when somebody could be dead. */
 static void wait_for_change(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
@@ -165,6 +180,7 @@ static void wait_for_change(struct hf_core *core, struct hf_attempt *attempt, in
     attempt->poll_ms *= 2;
     if (attempt->judge_at_us > now_us && attempt->judge_at_us < at_us) at_us = attempt->judge_at_us;
     sleep_until(core, attempt, at_us);
+    refuse_tries(core, attempt->name, now_us);
 }
 
 static void failed(struct hf_core *core, struct hf_attempt *attempt, const struct hf_answer *answer,
@@ -196,7 +212,9 @@ static bool step(struct hf_core *core, struct hf_attempt *attempt, struct hf_req
     attempt->request = NULL;
     enum hf_answer_class class = hf__classify(answer);
     if (attempt->over) {
-        bool may_have_landed = class == HF_ANSWER_OK || class == HF_ANSWER_UNSURE;
+        bool may_have_landed = class == HF_ANSWER_OK || class == HF_ANSWER_UNSURE ||
+                               answer->code == HF_ERR_OUTCOME_UNKNOWN ||
+                               (request->kind == HF_REQUEST_RESOLVE && class != HF_ANSWER_REFUSED);
         if (is_grant_request(request) && may_have_landed && attempt->try_count > 0)
             give_back_try(core, attempt, &attempt->tries[attempt->try_count - 1], now_us);
         if (request->kind == HF_REQUEST_INTENT && may_have_landed && attempt->intent_session)
@@ -208,6 +226,11 @@ static bool step(struct hf_core *core, struct hf_attempt *attempt, struct hf_req
     if (class == HF_ANSWER_OK || class == HF_ANSWER_REFUSED) {
         attempt->heard = true;
         attempt->failures = 0;
+        return true;
+    }
+    if (class == HF_ANSWER_FATAL && attempt->want.stubborn) {
+        hf__log(&core->options.log, HF_LOG_ERROR, "lock \"%s\": %s; trying again",
+                attempt->name->text, answer->error.message);
         return true;
     }
     if (class == HF_ANSWER_FATAL) {
@@ -501,10 +524,14 @@ static void look(struct hf_core *core, struct hf_attempt *attempt, bool has_item
     format->parse(&core->options.layout, &attempt->round, has_item, item, &attempt->record);
     if (attempt->round.failed || !list_rivals(attempt)) {
         attempt->record = (struct hf_record){0};
+        hf__arena_free(&attempt->round);
         attempt->read_next = true;
         failed_for_memory(core, attempt, now_us);
         return;
     }
+    if (attempt->has_intent &&
+        !(attempt->record.has_intent && hf__id_is(&attempt->intent, attempt->record.intent.grant)))
+        attempt->has_intent = false; /* it got lost, or was taken away: declare it again */
     for (int i = attempt->try_count - 1; i >= 0; i--) {
         struct hf_claim claim;
         claim_of(core, attempt, &attempt->tries[i], &claim);
@@ -525,6 +552,7 @@ static void blocked_by_live(struct hf_core *core, struct hf_attempt *attempt,
                             const struct hf_session_record *session, int64_t now_us)
 {
     struct hf_rival *rival = &attempt->rivals[attempt->rival_at++];
+    if (session->asked.count >= ASKED_MOST) return;
     if (!hf__worth_asking(core, rival->holder.grant, session->liveness.lease_ms, now_us)) return;
     struct hf_errand *errand = hf__errand_new(core, HF_ERRAND_ASK, NULL);
     if (!errand) return;
@@ -673,7 +701,9 @@ static bool declare_intent(struct hf_core *core, struct hf_attempt *attempt, int
 
 static void act(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
-    size_t in_the_way = attempt->record.damaged ? 1 : 0;
+    const struct hf_record *record = &attempt->record;
+    size_t in_the_way =
+        record->damaged || (attempt->want.limit > 0 && record->strange_intent) ? 1 : 0;
     for (size_t i = 0; i < attempt->rival_count; i++) {
         struct hf_rival *rival = &attempt->rivals[i];
         if (!rival->dead) in_the_way++;
@@ -684,8 +714,9 @@ static void act(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us
     }
     bool reaped = attempt->rival_count > 0 && attempt->rivals[0].kind != 'x' &&
                   in_the_way < attempt->rival_count;
-    bool has_room = attempt->want.limit > 0 && reaped && !attempt->record.damaged &&
-                    attempt->record.limit == attempt->want.limit && !attempt->record.has_intent;
+    bool has_room = attempt->want.limit > 0 && reaped && !record->damaged &&
+                    record->limit == attempt->want.limit && !record->has_intent &&
+                    !record->strange_intent;
     if (in_the_way > 0 && !has_room) {
         if (attempt->want.limit > 0 && attempt->record.member_count > 0 &&
             attempt->record.limit != attempt->want.limit)
@@ -737,7 +768,10 @@ static void go(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
         time_out(core, attempt, now_us);
         return;
     }
-    bool knows_time = core->store_time.known || core->timeless;
+    /* A token begins with the store's time: what was heard long ago has fallen behind. */
+    bool knows_time =
+        core->timeless ||
+        (core->store_time.known && now_us - core->store_time.as_of_boot_us <= TIME_IS_FRESH_US);
     if (attempt->read_next || !knows_time) {
         attempt->read_next = false;
         send_read(core, attempt, now_us);
@@ -770,10 +804,59 @@ static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us)
     else if (attempt->state == HF_ATTEMPT_WAITING) go(core, attempt, now_us);
 }
 
+/* Once more a lock that this client has. */
+static void enter_again(struct hf_core *core, struct hf_attempt *attempt, struct hf_grant *held,
+                        int64_t now_us)
+{
+    held->entries++;
+    hf__free(attempt->grant);
+    attempt->grant = held;
+    attempt->use_session = true; /* the own lease, if any, is not needed */
+    finish(core, attempt, 0, now_us);
+}
+
+static bool may_enter(const struct hf_attempt *attempt, const struct hf_grant *held, int64_t now_us)
+{
+    return held && attempt->want.reentrant && attempt->want.limit == 0 &&
+           hf__grant_left_us(held, now_us) > 0;
+}
+
+/* Those who wait for what somebody here has: some may come in too, some do not want to wait. */
+static void serve_queue(struct hf_core *core, struct hf_name *name, struct hf_grant *held,
+                        int64_t now_us)
+{
+    for (struct hf_list *at = name->attempts.next, *next; at != &name->attempts; at = next) {
+        next = at->next;
+        struct hf_attempt *attempt = HF_CONTAINER(at, struct hf_attempt, of_name);
+        if (attempt->state != HF_ATTEMPT_QUEUED) continue;
+        if (may_enter(attempt, held, now_us)) {
+            enter_again(core, attempt, held, now_us);
+        } else if (is_try(attempt)) {
+            attempt->record.owner = core->options.owner;
+            fail_held(core, attempt, HF_ERR_HELD, now_us);
+        }
+    }
+}
+
 void hf__name_advance(struct hf_core *core, struct hf_name *name, int64_t now_us)
 {
-    if (core->closing || hf__list_empty(&name->attempts) || hf__name_exclusive(name)) return;
-    struct hf_attempt *first = HF_CONTAINER(name->attempts.next, struct hf_attempt, of_name);
+    if (name->busy) return; /* serve_queue goes on */
+    struct hf_grant *held = hf__name_exclusive(name);
+    struct hf_attempt *first = hf__list_empty(&name->attempts)
+                                   ? NULL
+                                   : HF_CONTAINER(name->attempts.next, struct hf_attempt, of_name);
+    if (!first) return;
+    if (held || first->state == HF_ATTEMPT_WAITING) {
+        name->refs++;
+        name->busy = true;
+        serve_queue(core, name, held, now_us);
+        name->busy = false;
+        bool gone = hf__list_empty(&name->attempts);
+        if (!gone) first = HF_CONTAINER(name->attempts.next, struct hf_attempt, of_name);
+        hf__name_unref(core, name);
+        if (gone) return;
+    }
+    if (core->closing || held) return;
     if (now_us >= first->deadline_us) return; /* its alarm is due */
     if (first->state == HF_ATTEMPT_WAITING) {
         first->read_next = false; /* somebody here let go: no need to look */
@@ -788,15 +871,12 @@ void hf__name_advance(struct hf_core *core, struct hf_name *name, int64_t now_us
 static void begin(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
     struct hf_grant *held = hf__name_exclusive(attempt->name);
-    bool is_first = attempt->name->attempts.next == &attempt->of_name;
-    if (held && attempt->want.reentrant && attempt->want.limit == 0 &&
-        hf__grant_left_us(held, now_us) > 0) {
-        held->entries++;
-        hf__free(attempt->grant);
-        attempt->grant = held;
-        attempt->use_session = true; /* the own lease, if any, is not needed */
-        finish(core, attempt, 0, now_us);
-    } else if (is_try(attempt) && (held || !is_first)) {
+    const struct hf_attempt *first =
+        HF_CONTAINER(attempt->name->attempts.next, struct hf_attempt, of_name);
+    bool is_first = attempt == first;
+    if (may_enter(attempt, held, now_us)) {
+        enter_again(core, attempt, held, now_us);
+    } else if (is_try(attempt) && (held || first->state == HF_ATTEMPT_WAITING)) {
         attempt->record.owner = core->options.owner;
         fail_held(core, attempt, HF_ERR_HELD, now_us);
     } else if (is_first) {
@@ -852,11 +932,14 @@ int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t n
     hf__list_init(&grant->of_name);
     hf__list_init(&grant->of_lease);
     hf__list_init(&grant->event);
+    hf__list_init(&grant->errands);
     grant->name = attempt->name;
     grant->limit = (int32_t)want->limit;
     grant->entries = 1;
     grant->user = want->user;
     grant->warn_ms = want->warn_ms > 0 ? want->warn_ms : core->options.warn_ms;
+    if (want->warn_ms == 0 && want->lease_ms > 0 && core->options.warn_ms > 0)
+        grant->warn_ms = want->lease_ms * 2 / 3;
     hf__list_append(&attempt->name->attempts, &attempt->of_name);
     *ret = attempt; /* before it can finish */
     hf__alarm_set(core, &attempt->alarm, attempt->deadline_us);

@@ -318,10 +318,8 @@ static void finish_closing(struct hf_core *core)
 }
 
 /* A window of releases at a time; then the session; then it is done. */
-static void go_on_closing(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us)
+static void close_some(struct hf_core *core, int64_t now_us)
 {
-    (void)alarm;
-    if (core->closed) return;
     if (now_us >= core->close_by_us) {
         for (struct hf_list *at = core->leases.next, *next; at != &core->leases; at = next) {
             next = at->next;
@@ -353,7 +351,8 @@ static void go_on_closing(struct hf_core *core, struct hf_alarm *alarm, int64_t 
             hf__lease_end(core, session, HF_REASON_CLOSED, 0, NULL, now_us);
         }
     }
-    if (core->grant_count == 0 && hf__list_empty(&core->errands)) {
+    /* What attempts left on the way comes back, and is given back. */
+    if (core->grant_count == 0 && hf__list_empty(&core->errands) && core->outstanding == 0) {
         finish_closing(core);
         return;
     }
@@ -362,6 +361,14 @@ static void go_on_closing(struct hf_core *core, struct hf_alarm *alarm, int64_t 
                   again_us < core->close_by_us ? again_us : core->close_by_us);
 }
 
+static void go_on_closing(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us)
+{
+    (void)alarm;
+    if (core->closed || core->in_closing) return;
+    core->in_closing = true;
+    close_some(core, now_us);
+    core->in_closing = false;
+}
 void hf__core_close(struct hf_core *core, int64_t limit_ms, int64_t now_us)
 {
     hf__core_tick(core, now_us);

@@ -115,6 +115,7 @@ struct hf_name {
     struct hf_name *next; /* in its bucket */
     uint32_t refs;        /* grants, attempts, errands */
     uint32_t len;
+    bool busy; /* its queue is being served */
     struct hf_list grants;
     struct hf_list attempts; /* first come, first served; only the first one is active */
     char text[];
@@ -171,6 +172,7 @@ struct hf_grant {
     struct hf_list of_name;
     struct hf_list of_lease;
     struct hf_list event;
+    struct hf_list errands; /* on their way for it */
     struct hf_name *name;
     struct hf_lease *lease;
     void *user;
@@ -185,7 +187,6 @@ struct hf_grant {
     uint8_t state;
     uint8_t reason;
     uint8_t pending; /* HF_EVENT_IS_… */
-    uint8_t errands; /* on their way for it */
     bool warned;
     bool alone; /* shared: nobody else was inside when it was granted */
 };
@@ -197,6 +198,7 @@ struct hf_job {
     int code;
     struct hf_error error;
     int64_t need_until_us; /* ensure */
+    struct hf_grant *grant;
     void *user;
 };
 
@@ -214,6 +216,7 @@ struct hf_want {
     struct hf_item extra;
     bool only_if_exists;
     bool reentrant;
+    bool stubborn; /* no error ends it: a campaign */
     void *user;
 };
 
@@ -309,9 +312,11 @@ struct hf_core {
     struct hf_alarm closing_alarm;
     bool closing;
     bool closed;
+    bool in_closing;
     bool ending_session;
     int64_t close_by_us;
-    size_t releasing; /* grants whose release was begun by closing */
+    size_t releasing;   /* grants whose release was begun by closing */
+    size_t unconfirmed; /* grants that ended so since closing began */
 };
 
 int hf__core_init(struct hf_core *core, const struct hf_core_options *options,

@@ -15,6 +15,7 @@ struct hf_errand *hf__errand_new(struct hf_core *core, enum hf_errand_kind kind,
         hf__free(errand);
         return NULL;
     }
+    hf__list_init(&errand->of_grant);
     errand->kind = kind;
     errand->name = name;
     if (name) name->refs++;
@@ -28,7 +29,7 @@ struct hf_errand *hf__errand_for(struct hf_core *core, enum hf_errand_kind kind,
     struct hf_errand *errand = hf__errand_new(core, kind, grant->name);
     if (!errand) return NULL;
     errand->grant = grant;
-    grant->errands++;
+    hf__list_append(&grant->errands, &errand->of_grant);
     hf__grant_claim(core, grant, &errand->claim);
     if (errand->claim.session) { /* the errand may outlive the lease */
         errand->session = *errand->claim.session;
@@ -49,7 +50,7 @@ void hf__errand_free(struct hf_core *core, struct hf_errand *errand)
 /* Ready, unless its request is still out: then that one's answer frees it. */
 static void finish(struct hf_core *core, struct hf_errand *errand)
 {
-    if (errand->grant) errand->grant->errands--;
+    hf__list_remove(&errand->of_grant);
     errand->grant = NULL;
     hf__alarm_set(core, &errand->alarm, HF_NEVER);
     if (errand->request) errand->give_up_us = 0;
@@ -61,6 +62,7 @@ static void give_up(struct hf_core *core, struct hf_errand *errand, int code, in
     struct hf_grant *grant = errand->grant;
     enum hf_errand_kind kind = errand->kind;
     struct hf_job *job = errand->job;
+    if (errand->sent) code = HF_ERR_OUTCOME_UNKNOWN; /* an earlier copy may have landed */
     finish(core, errand);
     if (kind == HF_ERRAND_RELEASE && grant)
         hf__grant_end(core, grant, HF_REASON_UNCONFIRMED, code, hf_error_meaning(code), now_us);
@@ -79,6 +81,10 @@ static void build(struct hf_core *core, struct hf_errand *errand, struct hf_requ
     case HF_ERRAND_GIVE_BACK:
         errand->claim.ttl_unix_s = hf__ttl_unix_s(core, now_us, 0);
         format->release(layout, arena, &errand->claim, op);
+        break;
+    case HF_ERRAND_RETIRE:
+        format->shares->retire(layout, arena, hf__name_text(errand->name),
+                               hf__ttl_unix_s(core, now_us, 0), op);
         break;
     case HF_ERRAND_WITHDRAW:
         format->shares->withdraw(layout, arena, hf__name_text(errand->name), errand->target, op);
@@ -144,6 +150,22 @@ static void done(struct hf_core *core, struct hf_errand *errand, int64_t now_us)
     if (job) hf__job_done(core, job, 0, " ");
 }
 
+/* Somebody left who did not take themselves for the last one, and was. */
+static void retire_if_empty(struct hf_core *core, struct hf_errand *errand,
+                            struct hf_request *request, const struct hf_answer *answer,
+                            int64_t now_us)
+{
+    bool left = errand->kind == HF_ERRAND_RELEASE || errand->kind == HF_ERRAND_GIVE_BACK;
+    if (!left || errand->claim.limit == 0 || errand->claim.last || !answer->has_item) return;
+    struct hf_record record;
+    core->options.format->parse(&core->options.layout, &request->arena, true, answer->item,
+                                &record);
+    if (hf__record_is_held(&record) || record.ttl_unix_s || hf__ttl_unix_s(core, now_us, 0) == 0)
+        return;
+    struct hf_errand *retire = hf__errand_new(core, HF_ERRAND_RETIRE, errand->name);
+    if (retire) hf__errand_start(core, retire, core->options.lease_ms, now_us);
+}
+
 static void answered(struct hf_core *core, struct hf_request *request,
                      const struct hf_answer *answer, int64_t now_us)
 {
@@ -165,6 +187,7 @@ static void answered(struct hf_core *core, struct hf_request *request,
                 return;
             }
         }
+        retire_if_empty(core, errand, request, answer, now_us);
         done(core, errand, now_us);
         return;
     case HF_ANSWER_REFUSED:
@@ -207,12 +230,11 @@ void hf__errand_start(struct hf_core *core, struct hf_errand *errand, int64_t pa
     ring(core, &errand->alarm, now_us);
 }
 
-void hf__errand_forget(struct hf_core *core, const struct hf_grant *grant)
+void hf__errands_forget(struct hf_core *core, struct hf_grant *grant)
 {
-    for (struct hf_list *at = core->errands.next, *next; at != &core->errands; at = next) {
-        next = at->next;
-        struct hf_errand *errand = HF_CONTAINER(at, struct hf_errand, node);
-        if (errand->grant != grant) continue;
+    struct hf_list *node;
+    while ((node = hf__list_pop(&grant->errands))) {
+        struct hf_errand *errand = HF_CONTAINER(node, struct hf_errand, of_grant);
         struct hf_job *job = errand->job;
         errand->job = NULL;
         finish(core, errand);

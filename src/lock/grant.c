@@ -55,8 +55,10 @@ void hf__grant_end(struct hf_core *core, struct hf_grant *grant, enum hf_reason 
     if (grant->state == HF_GRANT_ENDED) return;
     struct hf_name *name = grant->name;
     struct hf_lease *lease = grant->lease;
-    if (grant->errands) hf__errand_forget(core, grant);
+    hf__errands_forget(core, grant);
+    hf__ensures_fail(core, lease, grant, reason);
     lease->release = NULL;
+    if (core->closing && reason == HF_REASON_UNCONFIRMED) core->unconfirmed++;
     grant->state = HF_GRANT_ENDED;
     grant->reason = (uint8_t)reason;
     grant->code = (int16_t)code;
@@ -128,6 +130,8 @@ bool hf__core_release(struct hf_core *core, struct hf_grant *grant, const struct
     hf__list_remove(&grant->of_lease);
     hf__list_append(&lease->grants, &grant->of_lease);
     if (!lease->is_session) {
+        hf__list_remove(&lease->node);
+        hf__list_append(&core->leases, &lease->node);
         lease->stopped = true;
         hf__lease_schedule(core, lease, now_us);
         if (lease->request && !HF_BUG(RENEW_AFTER_RELEASE)) { /* G2 */
@@ -155,8 +159,7 @@ void hf__core_set_data(struct hf_core *core, struct hf_grant *grant, bool has_da
         hf__job_done(core, job, HF_ERR_LOST, "the lock is not held any more");
         return;
     }
-    struct hf_errand *errand =
-        grant->errands < 100 ? hf__errand_for(core, HF_ERRAND_DATA, grant) : NULL;
+    struct hf_errand *errand = hf__errand_for(core, HF_ERRAND_DATA, grant);
     if (!errand) {
         hf__job_done(core, job, HF_ERR_NO_MEMORY, "out of memory");
         return;

@@ -76,6 +76,9 @@ void hf__lease_unref(struct hf_core *core, struct hf_lease *lease);
 void hf__lease_begin(struct hf_core *core, struct hf_lease *lease, int64_t sent_us, int64_t now_us);
 void hf__lease_end(struct hf_core *core, struct hf_lease *lease, enum hf_reason reason, int code,
                    const char *detail, int64_t now_us);
+/* Those who wait for this grant to last; all of the lease's with NULL. */
+void hf__ensures_fail(struct hf_core *core, struct hf_lease *lease, const struct hf_grant *grant,
+                      enum hf_reason reason);
 void hf__lease_schedule(struct hf_core *core, struct hf_lease *lease, int64_t now_us);
 /* A grant joins; its warning is watched for. */
 void hf__lease_add(struct hf_core *core, struct hf_lease *lease, struct hf_grant *grant,
@@ -120,6 +123,7 @@ void hf__name_advance(struct hf_core *core, struct hf_name *name, int64_t now_us
 enum hf_errand_kind {
     HF_ERRAND_RELEASE,   /* of a grant: a final event follows */
     HF_ERRAND_GIVE_BACK, /* of what nobody here wants */
+    HF_ERRAND_RETIRE,    /* the ttl of a shared lock that everybody left */
     HF_ERRAND_WITHDRAW,  /* an intent */
     HF_ERRAND_ASK,
     HF_ERRAND_CLEAR,
@@ -136,7 +140,8 @@ struct hf_errand {
     struct hf_arena arena;  /* what follows lives here */
     struct hf_name *name;   /* counted; NULL for sessions */
     struct hf_grant *grant; /* RELEASE, DATA, RECHECK */
-    struct hf_job *job;     /* DATA */
+    struct hf_list of_grant;
+    struct hf_job *job; /* DATA */
     struct hf_claim claim;
     struct hf_id session;   /* claim.session points here */
     struct hf_slice text;   /* ASK */
@@ -157,7 +162,7 @@ void hf__errand_start(struct hf_core *core, struct hf_errand *errand, int64_t pa
                       int64_t now_us);
 void hf__errand_free(struct hf_core *core, struct hf_errand *errand);
 /* Ends early what is done for a grant that has ended otherwise. */
-void hf__errand_forget(struct hf_core *core, const struct hf_grant *grant);
+void hf__errands_forget(struct hf_core *core, struct hf_grant *grant);
 /* Gives back a grant or an intent that may be in the record; best effort. kind as in a text. */
 void hf__give_back(struct hf_core *core, struct hf_name *name, char kind, const struct hf_id *grant,
                    const struct hf_id *session, int64_t now_us);

@@ -103,6 +103,18 @@ void hf__lease_begin(struct hf_core *core, struct hf_lease *lease, int64_t sent_
 
 /* ---- the end ---- */
 
+void hf__ensures_fail(struct hf_core *core, struct hf_lease *lease, const struct hf_grant *grant,
+                      enum hf_reason reason)
+{
+    for (struct hf_list *at = lease->ensures.next, *next; at != &lease->ensures; at = next) {
+        next = at->next;
+        struct hf_job *job = HF_CONTAINER(at, struct hf_job, node);
+        if (grant && job->grant != grant) continue;
+        hf__list_remove(at);
+        hf__job_done(core, job, HF_ERR_LOST, "the lock was lost: %s", hf_reason_meaning(reason));
+    }
+}
+
 void hf__lease_end(struct hf_core *core, struct hf_lease *lease, enum hf_reason reason, int code,
                    const char *detail, int64_t now_us)
 {
@@ -114,11 +126,7 @@ void hf__lease_end(struct hf_core *core, struct hf_lease *lease, enum hf_reason 
         core->session = NULL;
         hf__lease_unref(core, lease);
     }
-    struct hf_list *node;
-    while ((node = hf__list_pop(&lease->ensures))) {
-        hf__job_done(core, HF_CONTAINER(node, struct hf_job, node), HF_ERR_LOST,
-                     "the lock was lost: %s", hf_reason_meaning(reason));
-    }
+    hf__ensures_fail(core, lease, NULL, reason);
     /* Those that are being released end with their release. */
     for (struct hf_list *at = lease->grants.next, *next; at != &lease->grants; at = next) {
         next = at->next;
@@ -175,7 +183,8 @@ static void forget_warnings(struct hf_lease *lease)
 
 /* ---- renewing ---- */
 
-static void settle_ensures(struct hf_core *core, struct hf_lease *lease)
+/* After what the same answer may have taken away. */
+static void settle_ensures(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
 {
     for (struct hf_list *at = lease->ensures.next, *next; at != &lease->ensures; at = next) {
         next = at->next;
@@ -184,6 +193,7 @@ static void settle_ensures(struct hf_core *core, struct hf_lease *lease)
         hf__list_remove(at);
         hf__job_done(core, job, 0, " ");
     }
+    if (!hf__list_empty(&lease->ensures) && !lease->failures) lease->renew_at_us = now_us;
 }
 
 static void confirm(struct hf_core *core, struct hf_lease *lease, int64_t lease_ms, int64_t now_us)
@@ -194,8 +204,6 @@ static void confirm(struct hf_core *core, struct hf_lease *lease, int64_t lease_
     if (lease->wanted_ms < lease_ms) lease->wanted_ms = lease_ms;
     set_validity(core, lease, lease->pending_sent_us, now_us);
     forget_warnings(lease);
-    settle_ensures(core, lease);
-    if (!hf__list_empty(&lease->ensures)) lease->renew_at_us = now_us;
     lease->renewals++;
 }
 
@@ -283,6 +291,7 @@ static void renewed(struct hf_core *core, struct hf_request *request,
         break;
     default: failed(core, lease, answer->code, now_us); break;
     }
+    if (lease->state == HF_LEASE_LIVE) settle_ensures(core, lease, now_us);
     hf__lease_schedule(core, lease, now_us);
     hf__lease_unref(core, lease);
 }
@@ -379,6 +388,7 @@ void hf__core_ensure(struct hf_core *core, struct hf_grant *grant, int64_t at_le
         return;
     }
     struct hf_lease *lease = grant->lease;
+    job->grant = grant;
     job->need_until_us = now_us + at_least_ms * 1000;
     if (job->need_until_us <= lease->valid_until_us) {
         hf__job_done(core, job, 0, " ");

@@ -11,7 +11,7 @@
  */
 #include "lock/inside.h"
 
-enum { OBSERVATIONS = 1024, BUCKETS = 512, ID_MAX = 64, VERSION_MAX = 64 };
+enum { OBSERVATIONS = 65536, BUCKETS = 1024, ID_MAX = 64, VERSION_MAX = 64 };
 
 struct seen {
     struct hf_list order; /* least recently looked at first */

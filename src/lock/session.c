@@ -10,7 +10,7 @@
  */
 #include "lock/inside.h"
 
-enum { HEARD_MAX = 64, RECHECK_ALL_UP_TO = 8, RECHECK_EVERY = 8 };
+enum { RECHECK_ALL_UP_TO = 8, RECHECK_EVERY = 8 };
 
 struct hf_lease *hf__session_find(const struct hf_core *core, struct hf_slice id)
 {
@@ -69,8 +69,10 @@ struct hf_lease *hf__session_get(struct hf_core *core, int64_t now_us)
 void hf__session_retry(struct hf_core *core, struct hf_lease *session, int64_t now_us)
 {
     if (session->request) return;
-    if (now_us - session->pending_sent_us > session->lease_ms * 1000 / 4)
+    if (now_us - session->pending_sent_us > session->lease_ms * 1000 / 4) {
+        hf__session_drop(core, &session->id, now_us); /* it may have landed */
         begin_anew(core, session, now_us);
+    }
     send_creation(core, session, now_us);
 }
 
@@ -91,7 +93,7 @@ static void fail_waiters(struct hf_core *core, const struct hf_error *error, boo
     hf__list_splice(&waiters, &core->session_waiters);
     while ((node = hf__list_pop(&waiters))) {
         struct hf_attempt *attempt = HF_CONTAINER(node, struct hf_attempt, of_core);
-        if (tries_only && attempt->want.timeout_ms != 0)
+        if ((tries_only && attempt->want.timeout_ms != 0) || attempt->want.stubborn)
             hf__list_append(&core->session_waiters, node);
         else hf__attempt_fail(core, attempt, error, now_us);
     }
@@ -125,12 +127,10 @@ static void created(struct hf_core *core, struct hf_request *request,
             begin_anew(core, session, now_us);
             send_creation(core, session, now_us);
         }
-    } else if (class == HF_ANSWER_FATAL) {
-        hf__lease_end(core, session, HF_REASON_UNREACHABLE, answer->code, NULL, now_us);
-        fail_waiters(core, &answer->error, false, now_us);
     } else {
         session->failures++;
-        if (session->failures >= 3) fail_waiters(core, &answer->error, true, now_us);
+        if (class == HF_ANSWER_FATAL) fail_waiters(core, &answer->error, false, now_us);
+        else if (session->failures >= 3) fail_waiters(core, &answer->error, true, now_us);
         hf__alarm_set(core, &session->alarm,
                       now_us + hf__backoff_us(core, session->failures, 1000000));
         if (hf__list_empty(&core->session_waiters)) /* nobody wants it any more */
@@ -181,7 +181,7 @@ static void obey(struct hf_core *core, struct hf_lease *session, struct hf_slice
 
 static struct hf_values copy_set(struct hf_arena *arena, struct hf_values set)
 {
-    struct hf_value whole = hf__list(HF_SS, set.at, set.count < HEARD_MAX ? set.count : HEARD_MAX);
+    struct hf_value whole = hf__list(HF_SS, set.at, set.count);
     if (set.count == 0) return set;
     return hf__value_copy(arena, &whole).list;
 }
@@ -190,9 +190,10 @@ void hf__session_heard(struct hf_core *core, struct hf_lease *session,
                        const struct hf_session_record *record, int64_t now_us)
 {
     if (record->asked.count == 0 && record->revoked.count == 0) return;
-    for (size_t i = 0; i < record->revoked.count && i < HEARD_MAX; i++)
+    /* All of what is revoked: whoever revoked it counts on it. */
+    for (size_t i = 0; i < record->revoked.count; i++)
         obey(core, session, record->revoked.at[i].bytes, now_us);
-    for (size_t i = 0; i < record->asked.count && i < HEARD_MAX; i++) {
+    for (size_t i = 0; i < record->asked.count; i++) {
         struct hf_errand_text text;
         if (!hf__errand_parse(record->asked.at[i].bytes, &text)) continue;
         const struct hf_name *name = hf__name_find(core, text.name);

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "store/engines.h"
@@ -42,6 +43,7 @@ int hf__store_init(struct hf_store *store, const struct hf_store_engine *engine,
     store->clock = options->clock ? options->clock : &hf__clock_system;
     store->log = options->log;
     store->last_id = 0;
+    store->pid = getpid();
     store->table = NULL;
     int code = hf__table_name_check(hf__slice_str(table), reterr);
     if (code != 0) return code;

@@ -24,6 +24,8 @@
 #ifndef HF_STORE_STORE_H
 #define HF_STORE_STORE_H
 
+#include <sys/types.h>
+
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/list.h"
@@ -101,6 +103,7 @@ struct hf_store {
     const struct hf_clock *clock;
     struct hf_log log;
     char *table;
+    pid_t pid;        /* whose it is */
     uint64_t last_id; /* atomic */
 };
 

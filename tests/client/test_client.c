@@ -803,6 +803,55 @@ TEST(threads_of_two_clients_exclude_each_other)
     close_store();
 }
 
+/* ---- memory ---- */
+
+static void use_everything(struct hf_client *client)
+{
+    const struct hf_acquire_options options[] = {
+        {.size = sizeof options[0], .data = "x", .data_size = 1, .on_event = on_event},
+        {.size = sizeof options[0], .limit = 2, .on_event = on_event},
+    };
+    struct hf_lock *lock;
+    struct hf_lock_info *info;
+    struct hf_list_page *page;
+    struct hf_watcher *watcher;
+    struct hf_election *election;
+    for (size_t i = 0; i < COUNT_OF(options); i++) {
+        if (hf_acquire(client, "job", 3000, &options[i], &lock, &error) != 0) continue;
+        hf_lock_set_data(lock, "yes", 3, &error);
+        hf_lock_extend(lock, 3000, &error);
+        if (hf_get(client, "job", &info, &error) == 0) hf_lock_info_free(info);
+        hf_release(lock, NULL, &error);
+        hf_lock_unref(lock);
+    }
+    if (hf_list(client, NULL, &page, &error) == 0) hf_list_page_free(page);
+    if (hf_watch(client, "job", 1, on_change, NULL, &watcher, &error) == 0) hf_watch_stop(watcher);
+    const struct hf_elect_options campaign = {
+        .size = sizeof campaign, .data = "me", .data_size = 2};
+    if (hf_elect(client, "boss", &campaign, &election, &error) == 0)
+        CHECK_INT(hf_election_resign(election, &error), 0);
+}
+
+static void short_of_memory(void)
+{
+    struct hf_client_options options = {
+        .size = sizeof options, .store_url = "memory:", .lease_ms = 2000, .owner = "alice"};
+    struct hf_client *client;
+    error.message[0] = '\0';
+    if (hf_client_new(&options, &client, &error) != 0) {
+        CHECK(error.code == HF_ERR_NO_MEMORY || error.message[0]);
+        return;
+    }
+    use_everything(client);
+    hf_client_close(client, 5000);
+}
+
+TEST(every_allocation_may_fail)
+{
+    if (getenv("HOLDFAST_TEST_STORE")) hf_test_skip("memory: is enough");
+    CHECK(hf_test_torture(short_of_memory) > 100);
+}
+
 int main(int argc, char **argv)
 {
     static const struct hf_test tests[] = {
@@ -828,6 +877,7 @@ int main(int argc, char **argv)
         RUN(a_child_of_fork_is_told_to_make_its_own),
         RUN(tables_are_made_described_and_checked),
         RUN(threads_of_two_clients_exclude_each_other),
+        RUN(every_allocation_may_fail),
     };
     return RUN_TESTS(tests);
 }

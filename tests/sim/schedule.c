@@ -145,6 +145,38 @@ static void force_by_hand(struct sim_world *world, struct sim_client *client)
     sim_client_drain(client);
 }
 
+/* A janitor deletes what was released long ago; between its look and its broom time passes. */
+struct broom {
+    struct sim_world *world;
+    struct hf_op op;
+};
+
+static void sweep(struct sim_event *event)
+{
+    struct broom *broom = event->about;
+    struct hf_answer answer;
+    sim_table_apply(broom->world, &broom->op, &answer);
+    sim_trace(broom->world, "the sweep of %.*s: %s", HF_FMT(broom->op.key.attrs[0].value.bytes),
+              hf_error_name(answer.code));
+}
+
+static void begin_sweep(struct sim_world *world)
+{
+    const struct hf_format *format = world->params.format;
+    struct hf_slice name = sim_lock_name((int)sim_below(world, world->lock_count));
+    struct sim_cell *cell = sim_cell(world, name);
+    struct hf_record record;
+    format->parse(&world->layout, &world->arena, cell->exists, cell->item, &record);
+    int64_t now_s = (world->t + world->host_offset_us[0]) / SIM_SECOND;
+    if (!record.exists || hf__record_is_held(&record) || record.ttl_unix_s == 0 ||
+        record.ttl_unix_s > now_s)
+        return;
+    struct broom *broom = hf__arena_zalloc(&world->arena, 1, sizeof *broom);
+    broom->world = world;
+    format->sweep(&world->layout, &world->arena, name, &record, &broom->op);
+    sim_at(world, world->t + sim_below(world, world->longest_lease_ms * 1000), NULL, sweep, broom);
+}
+
 static void trouble(struct sim_event *event)
 {
     struct sim_world *world = event->about;
@@ -161,6 +193,8 @@ static void trouble(struct sim_event *event)
         sim_at(world, world->t + sim_below(world, client->lease_ms * 2000), NULL, restart, client);
     } else if (kind < 13 && (faults & SIM_TTL)) {
         sim_table_expire(world);
+    } else if (kind >= 15 && kind < 17 && (faults & SIM_TTL)) {
+        begin_sweep(world);
     } else if (kind == 13 && (faults & SIM_HANDS) && sim_chance(world, 20)) {
         delete_by_hand(world);
     } else if (kind == 14 && (faults & SIM_HANDS) && sim_chance(world, 20)) {
