@@ -100,6 +100,8 @@ void sim_client_drain(struct sim_client *client)
             sim_network_send(client, request);
         }
     }
+    if (client->closing && client->core.closed && client->alive && !client->is_probe)
+        sim_client_left(client);
     int64_t next_us = hf__core_next_us(&client->core);
     if (next_us < client->tick_at_us) {
         client->tick_at_us = next_us;
@@ -185,6 +187,16 @@ static void ask_for_more(struct sim_worker *worker)
     sim_client_drain(client);
 }
 
+static void write_on_it(struct sim_worker *worker)
+{
+    struct sim_client *client = worker->client;
+    worker->job = (struct hf_job){.user = worker};
+    worker->job_running = true;
+    hf__core_set_data(&client->core, worker->grant, true, HF_LIT("data"), &worker->job,
+                      now_us(client));
+    sim_client_drain(client);
+}
+
 static void begin_random(struct sim_worker *worker)
 {
     struct sim_client *client = worker->client;
@@ -212,7 +224,8 @@ static void work(struct sim_event *event)
     if (worker->grant) {
         if (worker->grant->state != HF_GRANT_HELD) return;
         if (!world->draining && sim_chance(world, 8)) {
-            ask_for_more(worker);
+            if (sim_chance(world, 50)) ask_for_more(worker);
+            else write_on_it(worker);
         } else {
             let_go(worker);
         }
@@ -277,6 +290,34 @@ void sim_client_start(struct sim_client *client)
         client->workers[i] = (struct sim_worker){.client = client};
         think(&client->workers[i]);
     }
+}
+
+void sim_client_leave(struct sim_client *client)
+{
+    struct sim_world *world = client->world;
+    sim_client_tick(client);
+    sim_trace(world, "%s: leaves", client->owner);
+    client->closing = true;
+    hf__core_close(&client->core, client->lease_ms * (sim_chance(world, 70) ? 2 : 0),
+                   now_us(client));
+    sim_client_drain(client);
+}
+
+/* It has closed: everything it had ended with a word. */
+void sim_client_left(struct sim_client *client)
+{
+    struct sim_world *world = client->world;
+    for (int i = 0; i < world->held_count; i++) {
+        if (world->held[i].client == client)
+            sim_fail(world, "I5: %s has left, and a lock of it has not ended", client->owner);
+    }
+    for (int i = 0; i < client->worker_count; i++) {
+        if (client->workers[i].attempt || client->workers[i].job_running)
+            sim_fail(world, "I4: %s has left with somebody waiting", client->owner);
+    }
+    sim_trace(world, "%s: has left", client->owner);
+    client->alive = false;
+    client->life++; /* what is still on the way finds nobody */
 }
 
 void sim_client_crash(struct sim_client *client)

@@ -75,6 +75,10 @@ static void arrive(struct sim_event *event)
     if (!world->draining && sim_chance(world, world->error_percent) &&
         hf__op_is_write(&message->op))
         fail(&answer, HF_ERR_OUTCOME_UNKNOWN, "500");
+    /* What a store says that had sent the write once before. */
+    if (!world->draining && answer.code == HF_ERR_CONDITION && answer.has_item &&
+        sim_chance(world, world->error_percent))
+        answer.code = answer.error.code = HF_ERR_OUTCOME_UNKNOWN;
     message->answer = answer;
     struct sim_event *back = sim_at(world, world->t + delay_us(world) + message->answer_delay_us,
                                     message->client, arrive_back, message);
@@ -139,10 +143,11 @@ void sim_network_send(struct sim_client *client, struct hf_request *request)
         return;
     }
     if (!world->draining && sim_chance(world, world->error_percent)) {
-        static const int codes[] = {HF_ERR_THROTTLED, HF_ERR_UNREACHABLE, HF_ERR_STORE};
+        static const int codes[] = {HF_ERR_THROTTLED, HF_ERR_UNREACHABLE, HF_ERR_STORE,
+                                    HF_ERR_DENIED};
         struct sim_event *event =
             sim_at(world, world->t + delay_us(world), client, refuse, message);
-        event->number = codes[sim_below(world, 3)];
+        event->number = codes[sim_below(world, 4)];
         sim_at(world, world->t + request->op.timeout_ms * 1000, client, time_out, message);
         return;
     }

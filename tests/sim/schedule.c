@@ -191,6 +191,10 @@ static void trouble(struct sim_event *event)
     } else if (kind < 9 && (faults & SIM_CRASHES) && client->alive) {
         sim_client_crash(client);
         sim_at(world, world->t + sim_below(world, client->lease_ms * 2000), NULL, restart, client);
+    } else if (kind == 9 && (faults & SIM_CRASHES) && client->alive && !client->closing &&
+               client->paused_until_t <= world->t) {
+        sim_client_leave(client);
+        sim_at(world, world->t + client->lease_ms * 4000, NULL, restart, client);
     } else if (kind < 13 && (faults & SIM_TTL)) {
         sim_table_expire(world);
     } else if (kind >= 15 && kind < 17 && (faults & SIM_TTL)) {
@@ -236,7 +240,7 @@ static void probe(struct sim_world *world)
     /* Some leave properly; the others stay, with whatever their sessions may have left behind. */
     for (int i = 0; i < world->client_count; i++) {
         struct sim_client *client = &world->clients[i];
-        if (!client->alive || sim_chance(world, 50)) continue;
+        if (!client->alive || client->closing || sim_chance(world, 50)) continue;
         client->closing = true;
         hf__core_close(&client->core, client->lease_ms, sim_boot_us(client, world->t));
         sim_client_drain(client);
@@ -257,7 +261,7 @@ static void probe(struct sim_world *world)
     sim_run_until(world, world->t + world->longest_lease_ms * 1000 + SIM_SECOND);
     for (int i = 0; i < world->client_count && !world->failure[0]; i++) {
         struct sim_client *client = &world->clients[i];
-        if (client->closing && !client->core.closed)
+        if (client->alive && client->closing && !client->core.closed)
             sim_fail(world, "I4: %s does not close", client->owner);
     }
 }

@@ -236,6 +236,9 @@ void sim_network_send(struct sim_client *client, struct hf_request *request);
 
 /* client.c */
 void sim_client_start(struct sim_client *client);
+/* Closes properly, with whatever it holds and wants. */
+void sim_client_leave(struct sim_client *client);
+void sim_client_left(struct sim_client *client);
 void sim_client_crash(struct sim_client *client);
 void sim_client_drain(struct sim_client *client);
 void sim_client_tick(struct sim_client *client);
