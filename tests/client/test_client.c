@@ -803,6 +803,80 @@ TEST(threads_of_two_clients_exclude_each_other)
     close_store();
 }
 
+/* ---- leaving ---- */
+
+static void *bother(void *user)
+{
+    struct hf_client *client = user;
+    for (int i = 0; i < 100000; i++) {
+        struct hf_lock *lock;
+        struct hf_lock_info *info;
+        struct hf_list_page *page;
+        struct hf_table_status status;
+        int code = hf_get(client, "job", &info, NULL);
+        if (code == 0) hf_lock_info_free(info);
+        if (code != HF_ERR_CLOSED) code = hf_list(client, NULL, &page, NULL);
+        if (code == 0) hf_list_page_free(page);
+        if (code != HF_ERR_CLOSED) code = hf_table_describe(client, &status, NULL);
+        if (code != HF_ERR_CLOSED) code = hf_acquire(client, "job", 5000, NULL, &lock, NULL);
+        if (code == 0) {
+            hf_lock_extend(lock, 1000, NULL);
+            hf_release(lock, NULL, NULL);
+            hf_lock_unref(lock);
+        }
+        if (code == HF_ERR_CLOSED) return NULL;
+    }
+    return user;
+}
+
+TEST(closing_while_others_are_busy_is_safe)
+{
+    enum { BUSY = 4, TIMES = 5 };
+    open_store();
+    for (int i = 0; i < TIMES; i++) {
+        struct hf_client *client = new_client("alice");
+        pthread_t threads[BUSY];
+        struct hf_lock *handle = lock_of(client, "kept", NULL); /* keeps the client's memory */
+        for (int k = 0; k < BUSY; k++)
+            CHECK_INT(pthread_create(&threads[k], NULL, bother, client), 0);
+        struct timespec a_moment = {.tv_nsec = 20000000};
+        nanosleep(&a_moment, NULL);
+        hf_client_close(client, 5000);
+        for (int k = 0; k < BUSY; k++) {
+            void *endless;
+            pthread_join(threads[k], &endless);
+            CHECK(!endless);
+        }
+        CHECK_INT(hf_lock_reason(handle), HF_REASON_CLOSED);
+        hf_lock_unref(handle);
+    }
+    close_store();
+}
+
+static void unref_on_warning(void *user, const struct hf_event *event)
+{
+    (void)user;
+    if (event->type == HF_EVENT_WARNING) hf_lock_unref(event->lock);
+    on_event(NULL, event);
+}
+
+TEST(a_warning_may_end_the_lock)
+{
+    open_store();
+    reset_events();
+    struct hf_client_options options = defaults("alice");
+    options.heartbeat_ms = HF_NONE;
+    options.lease_ms = 500;
+    options.warn_ms = 50;
+    struct hf_client *client = client_with(&options);
+    const struct hf_acquire_options unref = {.size = sizeof unref, .on_event = unref_on_warning};
+    lock_of(client, "job", &unref);
+    await(&finals, 1);
+    CHECK_INT(last_reason, HF_REASON_ABANDONED);
+    CHECK_INT(hf_client_close(client, 0), 0);
+    close_store();
+}
+
 /* ---- memory ---- */
 
 static void use_everything(struct hf_client *client)
@@ -877,6 +951,8 @@ int main(int argc, char **argv)
         RUN(a_child_of_fork_is_told_to_make_its_own),
         RUN(tables_are_made_described_and_checked),
         RUN(threads_of_two_clients_exclude_each_other),
+        RUN(closing_while_others_are_busy_is_safe),
+        RUN(a_warning_may_end_the_lock),
         RUN(every_allocation_may_fail),
     };
     return RUN_TESTS(tests);

@@ -422,7 +422,150 @@ TEST(a_store_that_does_not_answer_is_an_error_of_its_own)
     rig_free(&rig);
 }
 
+TEST(what_is_on_the_way_when_a_client_closes_is_given_back)
+{
+    start(NULL, NULL);
+    CHECK_INT(rig_acquire(&rig, 0, "job", HF_NEVER, 0), 0);
+    hf__core_close(&a->core, 5000, rig.now_us);
+    CHECK(!a->core.closed);
+    rig_settle(&rig);
+    rig_run(&rig, 100);
+    CHECK(a->core.closed);
+    CHECK_INT(a->last_code, HF_ERR_CLOSED);
+    take(1, "job", 0);
+    rig_free(&rig);
+}
+
+TEST(tokens_grow_even_if_somebody_has_slept_for_days)
+{
+    start(NULL, NULL);
+    rig.now_us += 100 * 86400 * (int64_t)1000000;
+    struct hf_grant *grant = take(1, "job", 0);
+    int64_t token = grant->token;
+    rig_release(&rig, 1, grant);
+    rig_settle(&rig);
+    rig.now_us += 86400 * (int64_t)1000000;
+    rig_put(&rig, "job", NULL); /* the table's TTL */
+    CHECK(take(0, "job", 0)->token > token);
+    rig_free(&rig);
+}
+
+/* ---- jobs ---- */
+
+TEST(who_wants_more_of_a_lock_that_ends_is_told)
+{
+    struct hf_core_options options = with_session();
+    start(&options, NULL);
+    struct hf_grant *grant = take(0, "job", 0);
+    struct hf_job job = {0};
+    hf__core_ensure(&a->core, grant, 60000, &job, rig.now_us);
+    hf__core_abandon(&a->core, grant, rig.now_us);
+    rig_settle(&rig);
+    CHECK_INT(a->jobs, 1);
+    CHECK_INT(a->last_job, HF_ERR_LOST);
+    rig_free(&rig);
+}
+
+TEST(an_operator_can_take_many_locks_from_one_session)
+{
+    enum { LOCKS = 200 };
+    struct hf_core_options options = with_session();
+    start(&options, NULL);
+    static struct hf_job jobs[LOCKS];
+    char name[16];
+    for (int i = 0; i < LOCKS; i++) {
+        snprintf(name, sizeof name, "job%d", i);
+        take(0, name, 0);
+    }
+    for (int i = 0; i < LOCKS; i++) {
+        snprintf(name, sizeof name, "job%d", i);
+        jobs[i] = (struct hf_job){0};
+        hf__core_force(&b->core, hf__slice_str(name), HF_LIT("boss"), HF_LIT("all of them"), 60000,
+                       &jobs[i], rig.now_us);
+    }
+    rig_run(&rig, 2600); /* the next renewal obeys them all */
+    CHECK_INT(a->finals, LOCKS);
+    CHECK_INT(a->last_reason, HF_REASON_FORCED);
+    CHECK_STR(a->last_detail, "by boss: all of them");
+    rig_run(&rig, 20000);
+    CHECK_INT(b->jobs, LOCKS);
+    CHECK_INT(b->last_job, 0);
+    rig_free(&rig);
+}
+
+TEST(who_observes_many_forgets_none)
+{
+    enum { LOCKS = 1500 };
+    struct hf_core_options options = rig_defaults();
+    options.judge = HF_JUDGE_OBSERVED;
+    start(NULL, &options);
+    for (int i = 0; i < LOCKS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "job%d", i);
+        take(0, name, 0);
+    }
+    a->dead = true;
+    for (int i = 0; i < LOCKS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "job%d", i);
+        CHECK_INT(rig_acquire(&rig, 1, name, HF_NEVER, 0), 0);
+    }
+    rig_run(&rig, 12000);
+    CHECK_INT(b->finished, LOCKS + 1); /* and the warm-up */
+    rig_free(&rig);
+}
+
+TEST(a_reentrant_attempt_that_waited_for_the_first_comes_in_too)
+{
+    start(NULL, NULL);
+    struct hf_attempt *attempts[3];
+    struct hf_want want = {.name = HF_LIT("job"), .timeout_ms = 1000, .reentrant = true};
+    for (int i = 0; i < 3; i++)
+        CHECK_INT(hf__core_acquire(&a->core, &want, rig.now_us, &attempts[i], NULL), 0);
+    rig_settle(&rig);
+    CHECK_INT(a->finished, 4);
+    CHECK_INT(a->last_code, 0);
+    CHECK_INT(a->last_grant->entries, 3);
+    for (int i = 0; i < 3; i++) rig_release(&rig, 0, a->last_grant);
+    rig_settle(&rig);
+    CHECK_INT(a->finals, 1);
+    rig_free(&rig);
+}
+
 /* ---- sharing ---- */
+
+TEST(two_who_try_to_share_at_once_both_come_in)
+{
+    struct hf_core_options options = with_session();
+    start(&options, NULL);
+    CHECK_INT(rig_acquire(&rig, 0, "doc", 0, 5), 0);
+    CHECK_INT(rig_acquire(&rig, 0, "doc", 0, 5), 0);
+    rig_settle(&rig);
+    CHECK_INT(a->finished, 3);
+    CHECK_INT(a->last_code, 0);
+    CHECK_INT(a->core.grant_count, 2);
+    /* Of two who try to have it alone, one does; the other does not wait. */
+    CHECK_INT(rig_acquire(&rig, 1, "job", 0, 0), 0);
+    CHECK_INT(rig_acquire(&rig, 1, "job", 0, 0), 0);
+    rig_settle(&rig);
+    CHECK_INT(b->finished, 3);
+    CHECK_INT(b->last_code, HF_ERR_HELD);
+    CHECK_INT(b->core.grant_count, 1);
+    rig_free(&rig);
+}
+
+TEST(an_intent_that_makes_no_sense_is_reported)
+{
+    struct hf_core_options options = with_session();
+    start(&options, NULL);
+    rig_put(&rig, "doc", "{\"intent\":{\"N\":\"5\"}}");
+    CHECK_INT(rig_acquire(&rig, 0, "doc", 0, 5), 0);
+    rig_settle(&rig);
+    CHECK_INT(a->last_code, HF_ERR_HELD);
+    CHECK(strstr(a->last_error.message, "makes no sense"));
+    take(1, "doc", 0); /* a writer does not mind */
+    rig_free(&rig);
+}
 
 TEST(a_waiting_writer_keeps_new_readers_out)
 {
@@ -473,6 +616,7 @@ TEST(the_last_one_out_lets_the_record_go)
     rig_release(&rig, 1, second);
     rig_settle(&rig);
     CHECK(!strstr(rig_show(&rig, &arena, "doc"), "holders"));
+    CHECK(strstr(rig_show(&rig, &arena, "doc"), "ttl")); /* though it was not alone at first */
     hf__arena_free(&arena);
     rig_free(&rig);
 }
@@ -547,6 +691,14 @@ int main(int argc, char **argv)
         RUN(a_grant_whose_answer_was_lost_is_recognized),
         RUN(a_cancelled_attempt_gives_back_what_it_got),
         RUN(a_store_that_does_not_answer_is_an_error_of_its_own),
+        RUN(what_is_on_the_way_when_a_client_closes_is_given_back),
+        RUN(tokens_grow_even_if_somebody_has_slept_for_days),
+        RUN(who_wants_more_of_a_lock_that_ends_is_told),
+        RUN(an_operator_can_take_many_locks_from_one_session),
+        RUN(who_observes_many_forgets_none),
+        RUN(a_reentrant_attempt_that_waited_for_the_first_comes_in_too),
+        RUN(two_who_try_to_share_at_once_both_come_in),
+        RUN(an_intent_that_makes_no_sense_is_reported),
         RUN(a_waiting_writer_keeps_new_readers_out),
         RUN(dead_members_make_room),
         RUN(the_last_one_out_lets_the_record_go),
