@@ -35,6 +35,12 @@
  * it, or on its locks, returns HF_ERR_FORKED (hf_lock_is_held: false); the
  * parent goes on undisturbed. exec() is no problem.
  *
+ * Outputs (ret, reterr) are written only on success, and on failure,
+ * respectively. The library's threads take no signals.
+ *
+ * Limits. Lock names have 1 to 1024 bytes, owners 512, data 350 KiB; a lease lasts
+ * from 100 ms to a year.
+ *
  * Options. Structs of options start with `size`, which is sizeof of the struct;
  * zero everywhere else is the default. Text is UTF-8, and copied.
  */
@@ -217,9 +223,20 @@ struct hf_client_options {
     hf_log_fn log;
     void *log_user;
     enum hf_log_level log_level; /* the least one that is logged */
+    /* For tables that other lock clients use too; docs/FORMATS.md says which format takes what. */
+    const char *sort_key_name; /* NULL: the format's, usually none */
+    const char *sort_key;      /* its value, the same for all locks of the client */
+    char key_type;             /* 'S', 'N' or 'B'; 0: 'S' */
+    const char *prefix;        /* of every key; NULL: the format's, usually none */
+    bool fencing;              /* dlock: with tokens */
+    bool keep_on_release;      /* awslabs, dynamolock: keep the record, marked as released */
+    bool trust_clock;          /* fail-open: trust the clocks of all clients */
 };
 
-/* Opens the store and starts one thread. */
+/*
+ * Opens the store and starts one thread (and the store's own). DynamoDB is not
+ * asked anything yet, unless create_table is set: hf_table_check does.
+ */
 int hf_client_new(const struct hf_client_options *options, struct hf_client **ret,
                   struct hf_error *reterr);
 
@@ -266,19 +283,20 @@ struct hf_acquire_options {
     bool keep_data; /* write `data` only where none is stored */
     const struct hf_attribute *attributes;
     size_t attribute_count;
-    bool only_if_exists; /* HF_ERR_ABSENT for a lock that was never held */
-    bool reentrant;      /* if this client holds it already, return that lock once more */
-    int64_t lease_ms;    /* 0: the client's; otherwise the lock keeps a lease of its own */
-    int64_t warn_ms;     /* 0: the client's */
-    hf_event_fn on_event;
-    void *user;
+    bool only_if_exists;  /* HF_ERR_ABSENT for a lock that was never held */
+    bool reentrant;       /* if this client holds it already, return that lock once more */
+    int64_t lease_ms;     /* 0: the client's; otherwise the lock keeps a lease of its own */
+    int64_t warn_ms;      /* 0: the client's */
+    hf_event_fn on_event; /* its final call may come after hf_release and hf_lock_unref returned */
+    void *user;           /* stays until that call, or until the client is closed */
 };
 
 /*
  * Acquires a lock. timeout_ms 0 tries once (HF_ERR_HELD if somebody has it),
  * HF_FOREVER waits until it is granted, the client is closed or something is
  * wrong for good; otherwise HF_ERR_TIMED_OUT comes in time. NULL options are
- * the defaults: exclusive. The lock has one reference, the caller's.
+ * the defaults: exclusive. The lock has one reference, the caller's. Signals do
+ * not interrupt it; for that, use hf_acquire_async and cancel.
  */
 int hf_acquire(struct hf_client *client, const char *name, int64_t timeout_ms,
                const struct hf_acquire_options *options, struct hf_lock **ret,
@@ -331,7 +349,7 @@ struct hf_release_options {
 
 /*
  * Releases. From the call on the lock is not held. 0: the store has confirmed;
- * HF_ERR_LOST: it had been lost before; HF_ERR_OUTCOME_UNKNOWN: the store did
+ * HF_ERR_LOST: it was not held any more; HF_ERR_OUTCOME_UNKNOWN: the store did
  * not answer for a lease, the lock expires by itself. A re-entrant lock is
  * released by as many calls as acquires. The handle stays until it is
  * unreferenced. Waits.
@@ -421,12 +439,13 @@ void hf_watch_stop(struct hf_watcher *watcher);
 
 enum hf_leadership {
     HF_LEADER_SELF = 1,  /* this campaign leads now */
-    HF_LEADER_LOST = 2,  /* it does not lead any more; it goes on campaigning */
+    HF_LEADER_LOST = 2,  /* it does not lead any more; it goes on campaigning unless it resigned */
     HF_LEADER_OTHER = 3, /* somebody else leads, as `info` says */
     HF_LEADER_NONE = 4,  /* nobody leads */
     HF_LEADER_ENDED = 5  /* the campaign is over: the client is closed, or out of memory */
 };
 
+/* `info` is NULL for SELF, LOST and ENDED. */
 typedef void (*hf_leadership_fn)(void *user, enum hf_leadership state,
                                  const struct hf_lock_info *info);
 

@@ -103,6 +103,8 @@ static int check_times(const struct hf_core_options *core, const struct hf_want 
                        struct hf_error *reterr)
 {
     int64_t lease_ms = want->lease_ms ? want->lease_ms : core->lease_ms;
+    REFUSE_IF(want->lease_ms > 0 && !(core->format->can & HF_CAN_RENEW),
+              "the format \"%s\" has no leases", core->format->name);
     REFUSE_IF(want->lease_ms < 0 || want->lease_ms > HF_LEASE_MAX_MS || lease_ms < 100,
               "a lease of %lld ms: it must be between 100 ms and a year",
               (long long)want->lease_ms);
@@ -203,16 +205,20 @@ int hf_acquire(struct hf_client *client, const char *name, int64_t timeout_ms,
                struct hf_error *reterr)
 {
     HF_OPTIONS(struct hf_acquire_options, options, given);
-    if (!ret) return hf__error_set(reterr, HF_ERR_INVALID, "nowhere to put the lock");
+    if (!client || !ret)
+        return hf__error_set(reterr, HF_ERR_INVALID, "no client, or nowhere to put the lock");
     struct hf_arena arena = {0};
     struct hf_want want;
     struct hf_waiter waiter;
     int code = check_want(client, name, timeout_ms, &options, &arena, &want, reterr);
     struct hf_acquisition *acquisition = code == 0 ? acquisition_new(client, &options) : NULL;
-    if (code == 0 && !acquisition) code = hf__error_no_memory(reterr);
-    if (code == 0) code = hf__client_enter_waiting(client, reterr);
+    if (!acquisition) {
+        hf__arena_free(&arena);
+        return code != 0 ? code : hf__error_no_memory(reterr);
+    }
+    code = hf__client_enter_waiting(client, reterr);
     if (code != 0) {
-        if (acquisition) unref(acquisition);
+        unref(acquisition);
         hf__arena_free(&arena);
         return code;
     }
@@ -255,13 +261,17 @@ int hf__acquire_async(struct hf_client *client, const char *name, int64_t timeou
                       void *user, struct hf_acquisition **ret, struct hf_error *reterr)
 {
     HF_OPTIONS(struct hf_acquire_options, options, given);
-    if (!done) return hf__error_set(reterr, HF_ERR_INVALID, "nobody to call back");
+    if (!client || !done)
+        return hf__error_set(reterr, HF_ERR_INVALID, "no client, or nobody to call back");
     struct hf_arena arena = {0};
     struct hf_want want;
     int code = check_want(client, name, timeout_ms, &options, &arena, &want, reterr);
     struct hf_acquisition *acquisition = code == 0 ? acquisition_new(client, &options) : NULL;
-    if (code == 0 && !acquisition) code = hf__error_no_memory(reterr);
-    if (code == 0) code = hf__client_enter(client, reterr);
+    if (!acquisition) {
+        hf__arena_free(&arena);
+        return code != 0 ? code : hf__error_no_memory(reterr);
+    }
+    code = hf__client_enter(client, reterr);
     if (code == 0) {
         want.stubborn = stubborn;
         acquisition->done = done;
@@ -275,7 +285,7 @@ int hf__acquire_async(struct hf_client *client, const char *name, int64_t timeou
         hf__client_leave(client);
         if (code != 0) acquisition->refs = 1;
     }
-    if (code != 0 && acquisition) unref(acquisition);
+    if (code != 0) unref(acquisition);
     hf__arena_free(&arena);
     return code;
 }
@@ -287,6 +297,7 @@ struct hf_attempt *hf__acquisition_attempt(const struct hf_acquisition *acquisit
 
 void hf_acquisition_cancel(struct hf_acquisition *acquisition)
 {
+    if (!acquisition) return;
     struct hf_client *client = acquisition->client;
     if (hf__client_enter(client, NULL) != 0) return;
     if (acquisition->attempt)

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/thread.h"
 
 enum { LONGEST_NAP_MS = 1000, CLOSE_MS = 5000 };
 
@@ -320,18 +321,12 @@ void hf__client_unref_unlock(struct hf_client *client)
     if (last) destroy(client);
 }
 
-static bool makes_its_table(const struct hf_client_options *options)
-{
-    if (options->create_table) return true;
-    const char *url = options->store_url;
-    return url && !options->store &&
-           (strncmp(url, "file:", 5) == 0 || strncmp(url, "memory:", 7) == 0);
-}
-
 static int open_store(struct hf_client *client, const struct hf_client_options *options,
                       struct hf_error *reterr)
 {
     client->store = options->store;
+    if (options->store && options->store_url)
+        return hf__error_set(reterr, HF_ERR_INVALID, "give store or store_url, not both");
     if (options->store && options->store->pid != getpid())
         return hf__error_set(reterr, HF_ERR_FORKED,
                              "this store was opened before fork(); open a new one in the child");
@@ -367,7 +362,7 @@ static int start_core(struct hf_client *client, const struct hf_client_options *
 
 static int start_thread(struct hf_client *client, struct hf_error *reterr)
 {
-    if (pthread_create(&client->thread, NULL, run, client) != 0)
+    if (hf__thread_create(&client->thread, run, client) != 0)
         return hf__error_set(reterr, HF_ERR_NO_MEMORY, "no thread could be started");
     client->has_thread = true;
     return 0;
@@ -376,7 +371,8 @@ static int start_thread(struct hf_client *client, struct hf_error *reterr)
 int hf_client_new(const struct hf_client_options *given, struct hf_client **ret,
                   struct hf_error *reterr)
 {
-    if (!given || !ret) return hf__error_set(reterr, HF_ERR_INVALID, "no options");
+    if (!given) return hf__error_set(reterr, HF_ERR_INVALID, "no options");
+    if (!ret) return hf__error_set(reterr, HF_ERR_INVALID, "nowhere to put the client");
     HF_OPTIONS(struct hf_client_options, options, given);
     struct hf_client *client = hf__calloc(1, sizeof *client);
     if (!client) return hf__error_no_memory(reterr);
@@ -392,7 +388,8 @@ int hf_client_new(const struct hf_client_options *given, struct hf_client **ret,
     }
     int code = start_core(client, &options, reterr);
     bool has_core = code == 0;
-    if (code == 0 && makes_its_table(&options)) code = hf__table_ensure(client, reterr);
+    if (code == 0 && (options.create_table || client->store->embedded))
+        code = hf__table_ensure(client, reterr);
     if (code == 0) code = start_thread(client, reterr);
     if (code != 0) {
         if (client->owns_store) hf__store_close(client->store);

@@ -74,7 +74,8 @@ static void acquired(void *user, int code, struct hf_lock *lock, const struct hf
     hf_acquisition_free(acquisition);
     if (code != 0) {
         /* Resigned: nobody wants to hear of it. Otherwise the client is being closed. */
-        if (code != HF_ERR_CANCELLED) end(election, error);
+        if (code == HF_ERR_CLOSED) tell(election, HF_LEADER_ENDED, NULL);
+        else if (code != HF_ERR_CANCELLED) end(election, error);
         return;
     }
     if (over) hf_release_async(lock, NULL, NULL); /* resigned meanwhile; its end wakes them */
@@ -91,7 +92,8 @@ static void happened(void *user, const struct hf_event *event)
     bool led = election->leads;
     election->lock = NULL;
     election->leads = false;
-    bool over = election->over || client->core.closing;
+    bool closing = client->core.closing;
+    bool over = election->over || closing;
     if (over) {
         election->over = true;
         wake(election);
@@ -99,6 +101,7 @@ static void happened(void *user, const struct hf_event *event)
     pthread_mutex_unlock(&client->mutex);
     hf_lock_unref(lock);
     if (led) tell(election, HF_LEADER_LOST, NULL);
+    if (closing) tell(election, HF_LEADER_ENDED, NULL);
     struct hf_error error;
     if (!over && campaign(election, &error) != 0) {
         pthread_mutex_lock(&client->mutex);
@@ -114,7 +117,8 @@ static void seen(void *user, const struct hf_lock_info *info)
     struct hf_election *election = user;
     struct hf_client *client = election->client;
     pthread_mutex_lock(&client->mutex);
-    bool ours = election->lock && election->lock->grant->token == info->token;
+    /* What was read before we were granted it is old news. */
+    bool ours = election->lock && info->token <= election->lock->grant->token;
     pthread_mutex_unlock(&client->mutex);
     if (ours) return;
     tell(election, info->held ? HF_LEADER_OTHER : HF_LEADER_NONE, info);
@@ -139,7 +143,8 @@ int hf_elect(struct hf_client *client, const char *name, const struct hf_elect_o
              struct hf_election **ret, struct hf_error *reterr)
 {
     HF_OPTIONS(struct hf_elect_options, options, given);
-    if (!name || !ret) return hf__error_set(reterr, HF_ERR_INVALID, "an election needs a name");
+    if (!client || !name || !ret)
+        return hf__error_set(reterr, HF_ERR_INVALID, "an election needs a client and a name");
     struct hf_election *election = hf__calloc(1, sizeof *election);
     if (!election) return hf__error_no_memory(reterr);
     int code = hf__client_enter(client, reterr);
@@ -180,6 +185,7 @@ bool hf_election_is_leader(const struct hf_election *election)
 
 int64_t hf_election_token(const struct hf_election *election)
 {
+    if (!election) return 0;
     struct hf_client *client = election->client;
     if (hf__client_enter(client, NULL) != 0) return 0;
     const struct hf_lock *lock = election->leads ? election->lock : NULL;
@@ -192,6 +198,7 @@ int64_t hf_election_token(const struct hf_election *election)
 
 int hf_election_resign(struct hf_election *election, struct hf_error *reterr)
 {
+    if (!election) return 0;
     struct hf_client *client = election->client;
     struct hf_waiter waiter;
     int code = hf__client_enter_waiting(client, reterr);

@@ -128,7 +128,7 @@ int64_t hf_lock_left_ms(const struct hf_lock *lock)
 
 bool hf_lock_is_held(const struct hf_lock *lock)
 {
-    return hf_lock_left_ms(lock) > 0;
+    return lock && hf_lock_left_ms(lock) > 0;
 }
 
 enum hf_reason hf_lock_reason(const struct hf_lock *lock)
@@ -216,6 +216,9 @@ int hf_lock_set_data(struct hf_lock *lock, const void *data, size_t size, struct
     if (size > DATA_MAX)
         return hf__error_set(reterr, HF_ERR_LIMIT, "data of %zu bytes: at most %d fit", size,
                              DATA_MAX);
+    if (!(client->core.options.format->can & HF_CAN_DATA))
+        return hf__error_set(reterr, HF_ERR_UNSUPPORTED, "the format \"%s\" stores no data",
+                             client->core.options.format->name);
     if (!data) size = 0;
     void *copy = data ? hf__malloc(size + 1) : NULL;
     if (data && !copy) return hf__error_no_memory(reterr);
@@ -288,6 +291,7 @@ int hf_release(struct hf_lock *lock, const struct hf_release_options *given,
                struct hf_error *reterr)
 {
     HF_OPTIONS(struct hf_release_options, options, given);
+    if (!lock) return hf__error_set(reterr, HF_ERR_INVALID, "no lock");
     struct hf_client *client = lock->client;
     struct hf_waiter waiter;
     bool counted;

@@ -95,12 +95,53 @@ static int check_sessions(struct hf_core_options *o, struct hf_error *reterr)
     return 0;
 }
 
+static struct hf_slice text_or(struct hf_arena *arena, const char *given, const char *standard)
+{
+    return hf__arena_copy(arena, hf__slice_str(given ? given : standard ? standard : ""));
+}
+
+/* What a format leaves to choice, and what it does not. */
+static int layout_of(const struct hf_client_options *given, const struct hf_format *format,
+                     struct hf_arena *arena, struct hf_layout *ret, struct hf_error *reterr)
+{
+    static const char types[] = "SNB";
+    char type = given->key_type ? given->key_type : 'S';
+    const char *at = strchr(types, type);
+    REFUSE_IF(!at, "a key is of type S, N or B, not '%c'", type);
+    ret->key_type = (enum hf_type)(at - types); /* HF_S, HF_N, HF_B */
+    ret->prefix = text_or(arena, given->prefix, format->default_prefix);
+    ret->sort_name = text_or(arena, given->sort_key_name, format->default_sort);
+    ret->sort_value = text_or(arena, given->sort_key, format->default_sort_value);
+    ret->fencing = given->fencing;
+    ret->keep_on_release = given->keep_on_release;
+    ret->trust_clock = given->trust_clock;
+    const char *missing = NULL;
+    if (given->expiry == HF_EXPIRY_OBSERVED && !(format->can & HF_CAN_OBSERVE))
+        missing = "expiry by observation";
+    if (given->expiry == HF_EXPIRY_CLOCK && !(format->can & HF_CAN_EXPIRE))
+        missing = "expiry by the clock";
+    bool native = format->can & HF_CAN_SESSION;
+    if (missing) (void)0;
+    else if (type != 'S' && !(format->can & HF_CAN_KEY_TYPES)) missing = "keys other than strings";
+    else if (given->sort_key_name && !(format->can & HF_CAN_SORT)) missing = "sort keys";
+    else if (given->prefix && native) missing = "prefixes";
+    else if (given->fencing && !(format->can & HF_CAN_TOKEN)) missing = "fencing tokens";
+    if (missing)
+        return hf__error_set(reterr, HF_ERR_UNSUPPORTED, "the format \"%s\" has no %s",
+                             format->name, missing);
+    REFUSE_IF(ret->sort_name.len > 0 && ret->sort_value.len == 0,
+              "a sort key needs a value: set sort_key");
+    REFUSE_IF(ret->prefix.len > 512 || ret->sort_value.len > 1024 || ret->sort_name.len > 255,
+              "a prefix has at most 512 bytes, a sort key 1024, a name 255");
+    return 0;
+}
+
 int hf__client_options(const struct hf_client_options *given, struct hf_arena *arena,
                        struct hf_core_options *ret, struct hf_error *reterr)
 {
     const char *format_name = given->format ? given->format : "holdfast";
     const struct hf_format *format = hf__format_find(hf__slice_str(format_name));
-    REFUSE_IF(!format, "there is no table format \"%s\"; use \"holdfast\"", format_name);
+    REFUSE_IF(!format, "there is no table format \"%s\"; see docs/FORMATS.md", format_name);
     REFUSE_IF((unsigned)given->expiry > HF_EXPIRY_CLOCK, "no such expiry mode: %d",
               (int)given->expiry);
     REFUSE_IF((unsigned)given->session > HF_SESSION_OFF, "no such session mode: %d",
@@ -121,6 +162,8 @@ int hf__client_options(const struct hf_client_options *given, struct hf_arena *a
               "released records must be kept for at least an hour: messages on the way may still "
               "speak of them");
     REFUSE_IF(keep_s > MOST_KEEP_S, "released records cannot be kept for more than ten years");
+    bool has_lease = format->can & HF_CAN_RENEW;
+    int64_t skew_ms = format->skew_ms ? format->skew_ms : SKEW_MS;
     struct hf_core_options o = {
         .format = format,
         .layout.key_name = hf__arena_copy(arena, hf__slice_str(key_name)),
@@ -132,15 +175,20 @@ int hf__client_options(const struct hf_client_options *given, struct hf_arena *a
         .warn_ms = given->warn_ms == HF_NONE ? 0 : or_default(given->warn_ms, lease_ms * 2 / 3),
         .request_timeout_ms = or_default(given->request_timeout_ms, timeout_ms),
         .poll_limit_ms = or_default(given->poll_limit_ms, POLL_LIMIT_MS),
-        .skew_ms = given->skew_ms == HF_NONE ? 0 : or_default(given->skew_ms, SKEW_MS),
+        .skew_ms = given->skew_ms == HF_NONE ? 0 : or_default(given->skew_ms, skew_ms),
         .margin_per_mille = given->drift_per_mille ? given->drift_per_mille : MARGIN_PER_MILLE,
         .judge = (enum hf_expiry_mode)given->expiry,
         .session = (enum hf_session_use)given->session,
         .own_leases = given->own_leases > 0 ? (size_t)given->own_leases : OWN_LEASES,
-        .random = random_u64,
+        .draw = random_u64,
         .log = {given->log, given->log_user, given->log_level},
     };
-    int code = check_times(&o, reterr);
+    if (!has_lease) { /* held until it is released, or a person steps in */
+        o.lease_ms = HF_LEASE_MAX_MS;
+        o.period_ms = o.warn_ms = 0;
+    }
+    int code = layout_of(given, format, arena, &o.layout, reterr);
+    if (code == 0) code = check_times(&o, reterr);
     if (code == 0) code = check_sessions(&o, reterr);
     if (code == 0 && arena->failed) code = hf__error_no_memory(reterr);
     if (code == 0) *ret = o;

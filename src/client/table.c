@@ -19,10 +19,18 @@ static bool is_active(const struct hf_table_info *info)
     return hf__slice_is(info->status, "ACTIVE") || hf__slice_is(info->status, "UPDATING");
 }
 
+static struct hf_slice ttl_name(const struct hf_client *client)
+{
+    return hf__slice_str(client->core.options.format->ttl_name);
+}
+
 static bool key_fits(const struct hf_client *client, const struct hf_table_info *info)
 {
-    return hf__slice_eq(info->schema.hash_name, client->core.options.layout.key_name) &&
-           info->schema.hash_type == HF_S && !hf__schema_has_range(&info->schema);
+    const struct hf_layout *layout = &client->core.options.layout;
+    return hf__slice_eq(info->schema.hash_name, layout->key_name) &&
+           info->schema.hash_type == layout->key_type &&
+           hf__slice_eq(info->schema.range_name, layout->sort_name) &&
+           (!hf__schema_has_range(&info->schema) || info->schema.range_type == HF_S);
 }
 
 static int describe_table(struct hf_client *client, struct hf_table_status *ret,
@@ -49,7 +57,7 @@ static int describe_table(struct hf_client *client, struct hf_table_status *ret,
         code = hf__client_run(client, &call, &error);
         status.ttl_enabled = code == 0 &&
                              hf__slice_starts(call.answer.ttl_status, HF_LIT("ENABL")) &&
-                             hf__slice_is(call.answer.ttl_attribute, "ttl");
+                             hf__slice_eq(call.answer.ttl_attribute, ttl_name(client));
         if (code == HF_ERR_DENIED) code = 0; /* who may not ask can still lock */
     }
     if (code == 0) *ret = status;
@@ -71,8 +79,8 @@ static int check_table(struct hf_client *client, struct hf_error *reterr)
                              HF_FMT(table));
     if (!status.key_fits)
         return hf__error_set(reterr, HF_ERR_INVALID,
-                             "the key of table \"%.*s\" is not a single string \"%.*s\"; use "
-                             "another table, or say how its key is called",
+                             "the key of table \"%.*s\" is not what the format needs (\"%.*s\"); "
+                             "use another table, or say how its key is called",
                              HF_FMT(table), HF_FMT(key));
     if (!status.active)
         return hf__error_set(reterr, HF_ERR_TABLE_IN_USE, "table \"%.*s\" is not ready yet",
@@ -98,7 +106,7 @@ static int enable_ttl(struct hf_client *client, struct hf_error *reterr)
     call.op.kind = HF_UPDATE_TTL;
     call.op.table = client->core.options.layout.table;
     call.op.ttl_enabled = true;
-    call.op.ttl_attribute = HF_LIT("ttl");
+    call.op.ttl_attribute = ttl_name(client);
     int code = hf__client_run(client, &call, reterr);
     hf__arena_free(&arena);
     return code;
@@ -112,7 +120,9 @@ static int create_table(struct hf_client *client, struct hf_error *reterr)
     call.op.table = client->core.options.layout.table;
     call.op.schema = (struct hf_key_schema){
         .hash_name = client->core.options.layout.key_name,
-        .hash_type = HF_S,
+        .hash_type = client->core.options.layout.key_type,
+        .range_name = client->core.options.layout.sort_name,
+        .range_type = HF_S,
     };
     int code = hf__client_run(client, &call, reterr);
     hf__arena_free(&arena);
@@ -120,7 +130,7 @@ static int create_table(struct hf_client *client, struct hf_error *reterr)
     code = wait_until_active(client, reterr);
     struct hf_table_status status;
     if (code == 0) code = describe_table(client, &status, reterr);
-    if (code == 0 && !status.ttl_enabled) {
+    if (code == 0 && !status.ttl_enabled && ttl_name(client).len > 0) {
         code = enable_ttl(client, reterr);
         /* Somebody else may be doing the same. */
         if (code == HF_ERR_VALIDATION) {

@@ -2,13 +2,20 @@
 
 #include "base/text.h"
 
-static const struct hf_format *const formats[] = {
-    &hf__format_holdfast,
+static const struct hf_format *const formats[HF_FORMATS] = {
+    &hf__format_holdfast,  &hf__format_awslabs,     &hf__format_dynamolock,
+    &hf__format_dlock,     &hf__format_lockservice, &hf__format_single_table,
+    &hf__format_fail_open, &hf__format_fail_closed,
 };
+
+const struct hf_format *hf__format_at(size_t index)
+{
+    return index < HF_FORMATS ? formats[index] : NULL;
+}
 
 const struct hf_format *hf__format_find(struct hf_slice name)
 {
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+    for (size_t i = 0; i < HF_FORMATS; i++) {
         if (hf__slice_is(name, formats[i]->name)) return formats[i];
     }
     return NULL;

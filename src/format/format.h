@@ -34,11 +34,18 @@ struct hf_id {
     unsigned char bytes[16];
 };
 
-/* Where the records are and what they are called. */
+/* Where the records are, what they are called, and what a format leaves to choice. */
 struct hf_layout {
     struct hf_slice table;
     struct hf_slice key_name;
-    int64_t keep_s; /* how long released records stay */
+    int64_t keep_s;            /* how long released records stay */
+    enum hf_type key_type;     /* S, N or B; all but S need key_name's format to say so */
+    struct hf_slice sort_name; /* empty: no sort key */
+    struct hf_slice sort_value;
+    struct hf_slice prefix; /* of every key */
+    bool fencing;           /* dlock */
+    bool keep_on_release;   /* awslabs, dynamolock: the record stays, marked as released */
+    bool trust_clock;       /* fail-open: records say when they were acquired */
 };
 
 /* What a client says of itself when it takes, renews or releases a lock. */
@@ -50,7 +57,13 @@ struct hf_claim {
     int64_t limit;               /* 0: exclusive; otherwise so many may share it */
     int64_t version;             /* own lease: 1 when taken, one more with each renewal */
     int64_t lease_ms;
-    int64_t expires_unix_ms; /* 0: the store's time is not known */
+    int64_t expires_unix_ms; /* of this version; 0: the store's time is not known */
+    int64_t before_unix_ms;  /* renewal: of the version before */
+    bool pending;            /* version + 1 may have landed … */
+    int64_t pending_unix_ms; /* … with this expiry */
+    int64_t now_unix_ms;     /* the low end of the store's time; 0: not known */
+    int64_t skew_ms;
+    int64_t token; /* of the grant, for formats that write it again */
     int64_t since_unix_ms;
     int64_t token_start;
     int64_t ttl_unix_s; /* release: when the record may be deleted; 0: never */
@@ -136,6 +149,12 @@ enum hf_format_ability {
     HF_CAN_DATA = 1 << 3,
     HF_CAN_EXPIRE = 1 << 4,  /* records say when they expire, by a clock */
     HF_CAN_OBSERVE = 1 << 5, /* a record that does not change for its lease is dead */
+    HF_CAN_RENEW = 1 << 6,   /* a lock has a lease at all */
+    HF_CAN_FORCE = 1 << 7,
+    HF_CAN_SORT = 1 << 8,      /* the table may have a sort key */
+    HF_CAN_KEY_TYPES = 1 << 9, /* keys may be numbers or bytes */
+    HF_WANTS_CLOCK = 1 << 10,  /* the store's time is good for tokens */
+    HF_NEEDS_CLOCK = 1 << 11,  /* nothing can be written without it */
 };
 
 /*
@@ -184,15 +203,24 @@ struct hf_format {
     const char *name;
     const char *default_table;
     const char *default_key;
-    unsigned can; /* enum hf_format_ability */
+    const char *default_prefix; /* NULL: none */
+    const char *default_sort;   /* the sort key's name; NULL: none */
+    const char *default_sort_value;
+    const char *ttl_name; /* the attribute for the table's TTL; NULL: none */
+    int64_t skew_ms;      /* how far clocks may differ; 0: the client's default */
+    unsigned can;         /* enum hf_format_ability */
 
     void (*read)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
                  struct hf_op *ret);
     void (*parse)(const struct hf_layout *layout, struct hf_arena *arena, bool has_item,
                   struct hf_item item, struct hf_record *ret);
-    /* Takes a lock that nobody holds. */
+    /* Takes a lock that nobody holds. `seen` is what was read of it last; NULL: nothing yet. */
     void (*acquire)(const struct hf_layout *layout, struct hf_arena *arena,
-                    const struct hf_claim *claim, struct hf_op *ret);
+                    const struct hf_claim *claim, const struct hf_record *seen, struct hf_op *ret);
+    /* Whether there is no point in trying before reading. NULL: never. */
+    bool (*reads_first)(const struct hf_layout *layout);
+    /* The token that the next grant writes, where the store does not count. NULL: it does. */
+    int64_t (*next_token)(const struct hf_layout *layout, const struct hf_record *seen);
     /* Takes an exclusive lock from a holder who is dead, and is still as it was seen. */
     void (*take)(const struct hf_layout *layout, struct hf_arena *arena,
                  const struct hf_claim *claim, const struct hf_record *seen, struct hf_op *ret);
@@ -205,8 +233,8 @@ struct hf_format {
                      const struct hf_claim *claim, struct hf_op *ret);
     /* Whether the claim, and not merely somebody of its name, holds the lock. */
     bool (*holds)(const struct hf_record *record, const struct hf_claim *claim);
-    /* An own lease: the version that the record has reached for this claim. */
-    int64_t (*version)(const struct hf_record *record);
+    /* … with an own lease that has reached the claim's version. */
+    bool (*at_version)(const struct hf_record *record, const struct hf_claim *claim);
     /*
      * Takes the lock away from its exclusive holder (or, with `note_only`, only
      * writes down from which grant, by whom and why that is about to happen).
@@ -215,7 +243,7 @@ struct hf_format {
                   const struct hf_record *seen, struct hf_slice name, struct hf_slice grant,
                   struct hf_slice by, struct hf_slice reason, int64_t ttl_unix_s, bool note_only,
                   struct hf_op *ret);
-    /* Deletes a released record that is still as it was seen. */
+    /* Deletes a released record that is still as it was seen. NULL: records do not stay. */
     void (*sweep)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
                   const struct hf_record *seen, struct hf_op *ret);
     /* Whether the table's items with this key are locks, and what their names are. */
@@ -229,6 +257,17 @@ struct hf_format {
 };
 
 extern const struct hf_format hf__format_holdfast;
+extern const struct hf_format hf__format_awslabs;
+extern const struct hf_format hf__format_dynamolock;
+extern const struct hf_format hf__format_dlock;
+extern const struct hf_format hf__format_lockservice;
+extern const struct hf_format hf__format_single_table;
+extern const struct hf_format hf__format_fail_open;
+extern const struct hf_format hf__format_fail_closed;
+
+enum { HF_FORMATS = 8 };
+/* By number, for those who list them. */
+const struct hf_format *hf__format_at(size_t index);
 
 /* By name; NULL if there is none. */
 const struct hf_format *hf__format_find(struct hf_slice name);

@@ -20,24 +20,6 @@
 
 /* ---- reading ---- */
 
-bool hf__item_text(struct hf_item item, const char *name, struct hf_slice *ret)
-{
-    const struct hf_value *value = hf__item_get_str(item, name);
-    if (!value || value->type != HF_S) return false;
-    *ret = value->bytes;
-    return true;
-}
-
-bool hf__item_int(struct hf_item item, const char *name, int64_t least, int64_t *ret)
-{
-    int64_t number;
-    const struct hf_value *value = hf__item_get_str(item, name);
-    if (!value || value->type != HF_N || !hf__number_to_int64(value->number, &number)) return false;
-    if (number < least) return false;
-    *ret = number;
-    return true;
-}
-
 bool hf__holdfast_liveness(struct hf_arena *arena, struct hf_item item, struct hf_slice id,
                            struct hf_liveness *ret, int64_t *ret_version)
 {
@@ -274,8 +256,9 @@ static void write_free(struct hf_arena *arena, int64_t ttl_unix_s, struct hf_upd
 }
 
 static void acquire(const struct hf_layout *layout, struct hf_arena *arena,
-                    const struct hf_claim *claim, struct hf_op *ret)
+                    const struct hf_claim *claim, const struct hf_record *seen, struct hf_op *ret)
 {
+    (void)seen; /* what matters is in the condition */
     if (claim->limit > 0) {
         hf__holdfast_join(layout, arena, claim, ret);
         return;
@@ -353,11 +336,10 @@ static bool holds(const struct hf_record *record, const struct hf_claim *claim)
     return false;
 }
 
-static int64_t version_of(const struct hf_record *record)
+static bool at_version(const struct hf_record *record, const struct hf_claim *claim)
 {
-    int64_t version = 0;
-    hf__item_int(record->item, "version", 1, &version);
-    return version;
+    int64_t version;
+    return hf__item_int(record->item, "version", 1, &version) && version == claim->version;
 }
 
 static void force(const struct hf_layout *layout, struct hf_arena *arena,
@@ -432,8 +414,9 @@ const struct hf_format hf__format_holdfast = {
     .name = "holdfast",
     .default_table = "locks",
     .default_key = "key",
-    .can =
-        HF_CAN_TOKEN | HF_CAN_SESSION | HF_CAN_SHARE | HF_CAN_DATA | HF_CAN_EXPIRE | HF_CAN_OBSERVE,
+    .can = HF_CAN_TOKEN | HF_CAN_SESSION | HF_CAN_SHARE | HF_CAN_DATA | HF_CAN_EXPIRE |
+           HF_CAN_OBSERVE | HF_CAN_RENEW | HF_CAN_FORCE | HF_WANTS_CLOCK,
+    .ttl_name = "ttl",
     .read = read_lock,
     .parse = parse,
     .acquire = acquire,
@@ -442,7 +425,7 @@ const struct hf_format hf__format_holdfast = {
     .release = release,
     .set_data = set_data,
     .holds = holds,
-    .version = version_of,
+    .at_version = at_version,
     .force = force,
     .sweep = sweep,
     .name_of = name_of,

@@ -2,7 +2,7 @@
 #ifndef HF_FORMAT_HOLDFAST_H
 #define HF_FORMAT_HOLDFAST_H
 
-#include "format/format.h"
+#include "format/foreign.h"
 
 #define HF_SESSION_PREFIX "holdfast:session:"
 
@@ -40,10 +40,6 @@ void hf__holdfast_write_member(struct hf_arena *arena, const struct hf_claim *cl
 /* What every grant writes of people and their data. */
 void hf__holdfast_write_common(struct hf_arena *arena, const struct hf_claim *claim,
                                struct hf_update *update);
-
-/* Attributes by type; false if there is none, or of another type or out of range. */
-bool hf__item_text(struct hf_item item, const char *name, struct hf_slice *ret);
-bool hf__item_int(struct hf_item item, const char *name, int64_t least, int64_t *ret);
 
 /* version, lease and expires, as a lock with its own lease and a session have them. */
 bool hf__holdfast_liveness(struct hf_arena *arena, struct hf_item item, struct hf_slice id,

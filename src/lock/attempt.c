@@ -114,6 +114,7 @@ static void fail(struct hf_core *core, struct hf_attempt *attempt, int code, con
 static void fail_held(struct hf_core *core, struct hf_attempt *attempt, int code, int64_t now_us)
 {
     struct hf_slice owner = attempt->record.owner;
+    if (hf__name_exclusive(attempt->name)) owner = core->options.owner;
     const char *prefix = code == HF_ERR_TIMED_OUT ? "not free in time; " : "";
     if (attempt->record.damaged || attempt->record.strange_intent)
         hf__error_set(&attempt->error, code, "lock \"%s\": %sits record makes no sense; look at it",
@@ -299,9 +300,13 @@ static void granted(struct hf_core *core, struct hf_attempt *attempt, int at,
     }
     struct hf_grant *grant = attempt->grant;
     grant->id = try.grant;
-    grant->token = record->token;
+    grant->token = record->exists ? record->token : try.token;
     grant->since_unix_ms = record->since_unix_ms;
     grant->alone = record->member_count == 1;
+    if (!record->exists && attempt->want.has_data) { /* a put says nothing of what it wrote */
+        attempt->stored = attempt->want.data;
+        attempt->has_stored = true;
+    }
     if (record->has_data) {
         attempt->stored = hf__arena_copy(&attempt->wants, record->data);
         attempt->has_stored = !attempt->wants.failed;
@@ -362,6 +367,8 @@ static void claim_of(struct hf_core *core, struct hf_attempt *attempt, const str
         .version = 1,
         .lease_ms = attempt->own ? attempt->own->lease_ms : 0,
         .expires_unix_ms = try->expires_unix_ms,
+        .now_unix_ms = store.known ? store.lo_unix_us / 1000 : 0,
+        .skew_ms = core->options.skew_ms,
         .since_unix_ms = store.known ? store.lo_unix_us / 1000 : 0,
         .token_start = store.known ? store.lo_unix_us : 0,
         .has_data = want->has_data,
@@ -420,11 +427,16 @@ static void send_try(struct hf_core *core, struct hf_attempt *attempt, bool take
     if (!request) return;
     attempt->state = HF_ATTEMPT_TRYING;
     struct hf_claim claim;
-    claim_of(core, attempt, new_try(core, attempt, now_us), &claim);
     const struct hf_format *format = core->options.format;
     const struct hf_layout *layout = &core->options.layout;
+    struct hf_try *try = new_try(core, attempt, now_us);
+    /* A record that shows a holder is for taking over, and says nothing of a free lock. */
+    bool has_seen = attempt->looked && (take || !hf__record_is_held(&attempt->record));
+    const struct hf_record *seen = has_seen ? &attempt->record : NULL;
+    if (format->next_token) try->token = format->next_token(layout, seen);
+    claim_of(core, attempt, try, &claim);
     if (take) format->take(layout, &request->arena, &claim, &attempt->record, &request->op);
-    else format->acquire(layout, &request->arena, &claim, &request->op);
+    else format->acquire(layout, &request->arena, &claim, seen, &request->op);
     if (attempt->round.failed) request->arena.failed = true;
     hf__request_send(core, request);
 }
@@ -524,11 +536,13 @@ static void look(struct hf_core *core, struct hf_attempt *attempt, bool has_item
     format->parse(&core->options.layout, &attempt->round, has_item, item, &attempt->record);
     if (attempt->round.failed || !list_rivals(attempt)) {
         attempt->record = (struct hf_record){0};
+        attempt->looked = false;
         hf__arena_free(&attempt->round);
         attempt->read_next = true;
         failed_for_memory(core, attempt, now_us);
         return;
     }
+    attempt->looked = true;
     if (attempt->has_intent &&
         !(attempt->record.has_intent && hf__id_is(&attempt->intent, attempt->record.intent.grant)))
         attempt->has_intent = false; /* it got lost, or was taken away: declare it again */
@@ -769,8 +783,16 @@ static void go(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
         return;
     }
     /* A token begins with the store's time: what was heard long ago has fallen behind. */
+    const struct hf_format *format = core->options.format;
+    if (core->timeless && (format->can & HF_NEEDS_CLOCK)) {
+        fail(core, attempt, HF_ERR_UNSUPPORTED,
+             "this format needs a clock, and the store does not tell its time", now_us);
+        return;
+    }
+    if (format->reads_first && !attempt->looked && format->reads_first(&core->options.layout))
+        attempt->read_next = true;
     bool knows_time =
-        core->timeless ||
+        core->timeless || !(format->can & (HF_WANTS_CLOCK | HF_NEEDS_CLOCK)) ||
         (core->store_time.known && now_us - core->store_time.as_of_boot_us <= TIME_IS_FRESH_US);
     if (attempt->read_next || !knows_time) {
         attempt->read_next = false;

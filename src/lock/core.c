@@ -167,15 +167,15 @@ int64_t hf__ttl_unix_s(const struct hf_core *core, int64_t now_us, int64_t after
 
 void hf__new_id(struct hf_core *core, struct hf_id *ret)
 {
-    uint64_t words[2] = {core->options.random(core->options.random_user),
-                         core->options.random(core->options.random_user)};
+    uint64_t words[2] = {core->options.draw(core->options.draw_user),
+                         core->options.draw(core->options.draw_user)};
     memcpy(ret->bytes, words, sizeof ret->bytes);
 }
 
 int64_t hf__random_below(struct hf_core *core, int64_t below)
 {
     if (below <= 1) return 0;
-    return (int64_t)(core->options.random(core->options.random_user) % (uint64_t)below);
+    return (int64_t)(core->options.draw(core->options.draw_user) % (uint64_t)below);
 }
 
 int64_t hf__backoff_us(struct hf_core *core, int failures, int64_t most_us)

@@ -65,9 +65,9 @@ struct hf_core_options {
     int margin_per_mille;
     enum hf_expiry_mode judge;
     enum hf_session_use session;
-    size_t own_leases; /* AUTO: so many locks keep their own lease */
-    uint64_t (*random)(void *user);
-    void *random_user;
+    size_t own_leases;            /* AUTO: so many locks keep their own lease */
+    uint64_t (*draw)(void *user); /* 64 random bits */
+    void *draw_user;
     struct hf_log log;
 };
 
@@ -227,7 +227,8 @@ struct hf_try {
     struct hf_lease *session; /* NULL: own lease; counted */
     int64_t sent_us;
     int64_t expires_unix_ms;
-    bool unsure; /* its outcome is not known */
+    int64_t token; /* where the format counts itself */
+    bool unsure;   /* its outcome is not known */
 };
 
 enum hf_attempt_state {
@@ -278,6 +279,7 @@ struct hf_attempt {
     struct hf_id intent;
     struct hf_lease *intent_session; /* counted */
 
+    bool looked;             /* there is a record … */
     struct hf_record record; /* in `round` */
     struct hf_rival *rivals;
     size_t rival_count;

@@ -22,7 +22,10 @@ void hf__grant_claim(const struct hf_core *core, const struct hf_grant *grant, s
         .version = grant->lease->version,
         .lease_ms = grant->lease->lease_ms,
         .expires_unix_ms = grant->lease->expires_unix_ms,
+        .pending = grant->lease->pending,
+        .pending_unix_ms = grant->lease->pending_expires_unix_ms,
         .since_unix_ms = grant->since_unix_ms,
+        .token = grant->token,
     };
 }
 

@@ -223,11 +223,15 @@ static void refused_own(struct hf_core *core, struct hf_lease *lease, struct hf_
     struct hf_claim claim;
     struct hf_record record;
     hf__grant_claim(core, grant, &claim);
+    claim.version = lease->version + 1;
+    claim.expires_unix_ms = lease->pending_expires_unix_ms;
     format->parse(&core->options.layout, &request->arena, answer->has_item, answer->item, &record);
     if (request->arena.failed) {
         failed(core, lease, HF_ERR_NO_MEMORY, now_us);
-    } else if (format->holds(&record, &claim) && format->version(&record) == lease->version + 1) {
-        confirm(core, lease, record.liveness.lease_ms, now_us); /* an earlier copy landed */
+    } else if (format->holds(&record, &claim) && format->at_version(&record, &claim)) {
+        confirm(core, lease,
+                record.liveness.lease_ms ? record.liveness.lease_ms : lease->pending_lease_ms,
+                now_us); /* an earlier copy landed */
     } else {
         hf__grant_end_as(core, grant, &record, now_us);
     }
@@ -296,10 +300,11 @@ static void renewed(struct hf_core *core, struct hf_request *request,
     hf__lease_unref(core, lease);
 }
 
-static void build_renewal(struct hf_core *core, struct hf_lease *lease, struct hf_request *request)
+static void build_renewal(struct hf_core *core, const struct hf_lease *lease,
+                          const struct hf_grant *grant, struct hf_request *request)
 {
     const struct hf_core_options *options = &core->options;
-    if (lease->is_session) {
+    if (!grant) {
         struct hf_session_claim claim = {
             .id = lease->id,
             .owner = options->owner,
@@ -312,10 +317,12 @@ static void build_renewal(struct hf_core *core, struct hf_lease *lease, struct h
         return;
     }
     struct hf_claim claim;
-    hf__grant_claim(core, only_grant(lease), &claim);
+    hf__grant_claim(core, grant, &claim);
     claim.version = lease->version + 1;
     claim.lease_ms = lease->pending_lease_ms;
+    claim.before_unix_ms = claim.expires_unix_ms;
     claim.expires_unix_ms = lease->pending_expires_unix_ms;
+    claim.pending = false;
     options->format->renew(&options->layout, &request->arena, &claim, &request->op);
 }
 
@@ -329,8 +336,8 @@ static void send_renewal(struct hf_core *core, struct hf_lease *lease, int64_t n
     } else if (HF_BUG(FROM_RESEND)) {
         lease->pending_sent_us = now_us;
     }
-    struct hf_slice about =
-        lease->is_session ? HF_LIT("session") : hf__name_text(only_grant(lease)->name);
+    const struct hf_grant *grant = only_grant(lease);
+    struct hf_slice about = grant ? hf__name_text(grant->name) : HF_LIT("session");
     struct hf_request *request = hf__request_new(core, HF_REQUEST_RENEW, about, renewed, lease);
     if (!request) {
         failed(core, lease, HF_ERR_NO_MEMORY, now_us);
@@ -338,7 +345,7 @@ static void send_renewal(struct hf_core *core, struct hf_lease *lease, int64_t n
     }
     lease->refs++;
     lease->request = request;
-    build_renewal(core, lease, request);
+    build_renewal(core, lease, grant, request);
     hf__request_send(core, request);
 }
 

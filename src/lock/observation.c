@@ -130,12 +130,14 @@ struct hf_verdict hf__judge(struct hf_core *core, const struct hf_liveness *live
                             int64_t now_us)
 {
     unsigned can = core->options.format->can;
+    enum hf_expiry_mode mode = core->options.judge;
+    if (!(can & HF_CAN_OBSERVE) || !(can & HF_CAN_EXPIRE)) mode = HF_JUDGE_BOTH; /* what there is */
     int64_t dead_us = HF_NEVER;
-    if ((can & HF_CAN_EXPIRE) && core->options.judge != HF_JUDGE_OBSERVED)
+    if ((can & HF_CAN_EXPIRE) && mode != HF_JUDGE_OBSERVED)
         dead_us = expired_dead_us(core, liveness, now_us);
     /* By the clock alone, where there is one: otherwise a lock could stay held for ever. */
     bool has_clock = dead_us != HF_NEVER;
-    if ((can & HF_CAN_OBSERVE) && !(has_clock && core->options.judge == HF_JUDGE_CLOCK)) {
+    if ((can & HF_CAN_OBSERVE) && !(has_clock && mode == HF_JUDGE_CLOCK)) {
         int64_t observed_us = observed_dead_us(core, liveness, now_us);
         if (observed_us < dead_us) dead_us = observed_us;
     }

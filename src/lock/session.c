@@ -221,8 +221,9 @@ void hf__session_recheck(struct hf_core *core, struct hf_lease *session, int64_t
     }
     size_t looks =
         count > RECHECK_ALL_UP_TO ? (session->renewals % RECHECK_EVERY == 0) : (count + 2) / 3;
-    for (size_t i = 0; i < looks && !hf__list_empty(&session->grants); i++) {
+    for (size_t i = 0; i < looks; i++) {
         struct hf_list *node = hf__list_pop(&session->grants);
+        if (!node) return;
         struct hf_grant *grant = HF_CONTAINER(node, struct hf_grant, of_lease);
         hf__list_append(&session->grants, node);
         if (grant->state != HF_GRANT_HELD) continue;

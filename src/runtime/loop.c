@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/thread.h"
 
 enum { EVENTS = 64 };
 
@@ -153,7 +154,7 @@ int hf__loop_new(const struct hf_clock *clock, struct hf_loop **ret, struct hf_e
 int hf__loop_start(struct hf_loop *loop, struct hf_error *reterr)
 {
     loop->started = true; /* before the thread, which may post to itself at once */
-    int failure = pthread_create(&loop->thread, NULL, run, loop);
+    int failure = hf__thread_create(&loop->thread, run, loop);
     if (failure == 0) return 0;
     loop->started = false;
     return hf__error_set(reterr, HF_ERR_NO_MEMORY, "cannot start a thread: %s", strerror(failure));

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/thread.h"
 #include "store/engines.h"
 #include "store/execute.h"
 #include "store/url.h"
@@ -451,14 +452,14 @@ static int set_clock(struct embedded *e, struct hf_error *reterr)
 
 static int start_threads(struct embedded *e, int readers, struct hf_error *reterr)
 {
-    if (pthread_create(&e->writer, NULL, run_writer, e) != 0)
+    if (hf__thread_create(&e->writer, run_writer, e) != 0)
         return hf__error_set(reterr, HF_ERR_NO_MEMORY, "cannot start a thread");
     e->has_writer = true;
     for (int i = 0; i < readers; i++) {
         struct reader_start *start = hf__malloc(sizeof *start);
         if (!start) return hf__error_no_memory(reterr);
         *start = (struct reader_start){e, &e->reader_dbs[i]};
-        if (pthread_create(&e->readers[i], NULL, run_reader, start) != 0) {
+        if (hf__thread_create(&e->readers[i], run_reader, start) != 0) {
             hf__free(start);
             return hf__error_set(reterr, HF_ERR_NO_MEMORY, "cannot start a thread");
         }
@@ -491,6 +492,7 @@ static int open_engine(const char *path, const char *table, const struct hf_stor
     struct embedded *e = new_engine(options);
     if (!e) return hf__error_no_memory(reterr);
     int code = hf__store_init(&e->store, &embedded_engine, options, table, reterr);
+    e->store.embedded = true;
     if (code == 0) code = hf__database_open(&e->writer_db, path, e->store.clock, busy_ms, reterr);
     if (code == 0) code = set_clock(e, reterr);
     int readers = path ? READERS : 0;
@@ -524,6 +526,10 @@ int hf__embedded_open_file(struct hf_arena *arena, const char *url,
                            const struct hf_store_options *options, struct hf_store **ret,
                            struct hf_error *reterr)
 {
+    if (strncmp(url, "file://", 7) == 0 && url[7] != '/')
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "\"%s\": write file:PATH, without slashes before a relative path",
+                             url);
     return open_url(arena, url, "file:", options, ret, reterr);
 }
 

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "base/thread.h"
 #include "store/providers.h"
 
 enum {
@@ -186,7 +187,7 @@ int hf__keeper_start(const struct hf_keeper_options *options, struct hf_keeper *
     k->options.secret = keep(k, options->secret);
     k->options.token = keep(k, options->token);
     k->refreshing = true;
-    if (k->memory.failed || pthread_create(&k->thread, NULL, run, k) != 0) {
+    if (k->memory.failed || hf__thread_create(&k->thread, run, k) != 0) {
         destroy(k);
         return hf__error_no_memory(reterr);
     }

@@ -44,6 +44,7 @@ int hf__store_init(struct hf_store *store, const struct hf_store_engine *engine,
     store->log = options->log;
     store->last_id = 0;
     store->pid = getpid();
+    store->embedded = false;
     store->table = NULL;
     int code = hf__table_name_check(hf__slice_str(table), reterr);
     if (code != 0) return code;

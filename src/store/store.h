@@ -104,6 +104,7 @@ struct hf_store {
     struct hf_log log;
     char *table;
     pid_t pid;        /* whose it is */
+    bool embedded;    /* tables are made without ado */
     uint64_t last_id; /* atomic */
 };
 

@@ -746,9 +746,12 @@ TEST(tables_are_made_described_and_checked)
     struct hf_table_status status;
     struct hf_lock *lock;
     CHECK_INT(hf_table_describe(client, &status, &error), 0);
-    CHECK(!status.exists);
-    CHECK_INT(hf_table_check(client, &error), HF_ERR_NO_TABLE);
-    CHECK_INT(hf_acquire(client, "job", HF_FOREVER, NULL, &lock, &error), HF_ERR_NO_TABLE);
+    bool dynamodb = strncmp(url(), "dynamodb:", 9) == 0;
+    CHECK(status.exists != dynamodb); /* the embedded engine has made its own */
+    if (dynamodb) {
+        CHECK_INT(hf_table_check(client, &error), HF_ERR_NO_TABLE);
+        CHECK_INT(hf_acquire(client, "job", HF_FOREVER, NULL, &lock, &error), HF_ERR_NO_TABLE);
+    }
     CHECK_INT(hf_table_create(client, &error), 0);
     CHECK_INT(hf_table_create(client, &error), 0);
     CHECK_INT(hf_table_check(client, &error), 0);

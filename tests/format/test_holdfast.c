@@ -2,7 +2,8 @@
 #include "format/format.h"
 #include "harness/model.h"
 
-static const struct hf_layout layout = {{"locks", 5}, {"key", 3}, 86400};
+static const struct hf_layout layout = {
+    .table = {"locks", 5}, .key_name = {"key", 3}, .keep_s = 86400};
 static const struct hf_format *const format = &hf__format_holdfast;
 static struct hf_arena arena;
 
@@ -54,7 +55,7 @@ TEST(a_free_lock_is_written_whole)
 {
     struct hf_claim claim = claim_of();
     struct hf_op op;
-    format->acquire(&layout, &arena, &claim, &op);
+    format->acquire(&layout, &arena, &claim, NULL, &op);
     CHECK_STR(apply(&op, NULL), OWN);
     CHECK_STR(apply(&op, OWN), "refused");
     CHECK_STR(apply(&op, "{\"key\":{\"S\":\"job\"},\"holders\":{\"SS\":[\"x\"]}}"), "refused");
@@ -71,7 +72,7 @@ TEST(a_session_holder_leaves_no_lease_in_the_lock)
     struct hf_id session = id_of(SESSION);
     struct hf_op op;
     claim.session = &session;
-    format->acquire(&layout, &arena, &claim, &op);
+    format->acquire(&layout, &arena, &claim, NULL, &op);
     const char *item = apply(&op, NULL);
     CHECK(strstr(item, "\"session\":{\"S\":\"" SESSION "\"}"));
     CHECK(!strstr(item, "version") && !strstr(item, "lease") && !strstr(item, "expires"));
@@ -160,7 +161,7 @@ TEST(sharing_counts_and_agrees_on_the_limit)
     struct hf_op op;
     claim.session = &session;
     claim.limit = 2;
-    format->acquire(&layout, &arena, &claim, &op);
+    format->acquire(&layout, &arena, &claim, NULL, &op);
     const char *one = apply(&op, "{\"key\":{\"S\":\"job\"},\"ttl\":{\"N\":\"5\"}}");
     CHECK(strstr(one, SESSION "/" GRANT));
     CHECK(!strstr(one, "ttl"));

@@ -24,7 +24,7 @@ struct hf_core_options rig_defaults(void)
 {
     return (struct hf_core_options){
         .format = &hf__format_holdfast,
-        .layout = {HF_LIT("locks"), HF_LIT("key"), 86400},
+        .layout = {.table = HF_LIT("locks"), .key_name = HF_LIT("key"), .keep_s = 86400},
         .owner = HF_LIT("tester"),
         .lease_ms = 10000,
         .period_ms = 2500,
@@ -41,8 +41,8 @@ struct hf_core_options rig_defaults(void)
 int rig_add(struct rig *rig, const struct hf_core_options *given)
 {
     struct hf_core_options options = given ? *given : rig_defaults();
-    options.random = next_random;
-    options.random_user = &rig->random;
+    options.draw = next_random;
+    options.draw_user = &rig->random;
     struct rig_client *client = &rig->clients[rig->client_count];
     if (hf__core_init(&client->core, &options, NULL) != 0) return -1;
     return rig->client_count++;

@@ -73,7 +73,10 @@ void sim_check_granted(struct sim_client *client, struct hf_grant *grant, int lo
     if (find(world, grant)) sim_fail(world, "I4: a grant was reported twice");
     if (grant->reason != 0) sim_fail(world, "I3: a grant that ended is reported as held");
     /* Two shared grants may be confirmed in another order than they were made. */
-    if (grant->limit == 0 && !world->by_hand[lock]) {
+    const struct hf_layout *layout = &world->layout;
+    bool has_token = (world->params.format->can & HF_CAN_TOKEN) &&
+                     (world->params.format != &hf__format_dlock || layout->fencing);
+    if (grant->limit == 0 && !world->by_hand[lock] && has_token) {
         if (grant->token <= world->last_token[lock])
             sim_fail(world, "I2: token %lld of %.*s after %lld", (long long)grant->token,
                      HF_FMT(sim_lock_name(lock)), (long long)world->last_token[lock]);
@@ -173,7 +176,7 @@ static int64_t token_of(struct hf_item item)
 /* I2 at its source: a write that grants raises the token above every earlier one. */
 void sim_check_write(struct sim_world *world, struct sim_cell *cell, bool had, struct hf_item old)
 {
-    if (cell->lock < 0 || !cell->exists) return;
+    if (cell->lock < 0 || !cell->exists || world->params.format != &hf__format_holdfast) return;
     const struct hf_value *grant = hf__item_get_str(cell->item, "grant");
     const struct hf_value *grant_before = had ? hf__item_get_str(old, "grant") : NULL;
     const struct hf_value *holders = hf__item_get_str(cell->item, "holders");

@@ -206,7 +206,7 @@ static void begin_random(struct sim_worker *worker)
     if (world->lock_kinds[lock] == SIM_READERS && sim_chance(world, 70)) limit = HF_READERS_LIMIT;
     if (world->lock_kinds[lock] == SIM_SEMAPHORE) limit = world->lock_limits[lock];
     if (limit > 0 && sim_chance(world, 2)) limit++; /* somebody is misconfigured */
-    if (limit == 0 && sim_chance(world, 20))
+    if (limit == 0 && sim_chance(world, 20) && (world->params.format->can & HF_CAN_RENEW))
         lease_ms = client->lease_ms + sim_below(world, client->lease_ms / 2);
     if (lease_ms > world->longest_lease_ms) world->longest_lease_ms = lease_ms;
     int64_t kinds[] = {0, client->lease_ms / 2, client->lease_ms * 3, HF_NEVER};
@@ -224,7 +224,8 @@ static void work(struct sim_event *event)
     if (worker->grant) {
         if (worker->grant->state != HF_GRANT_HELD) return;
         if (!world->draining && sim_chance(world, 8)) {
-            if (sim_chance(world, 50)) ask_for_more(worker);
+            if (sim_chance(world, 50) || !(world->params.format->can & HF_CAN_DATA))
+                ask_for_more(worker);
             else write_on_it(worker);
         } else {
             let_go(worker);
@@ -272,13 +273,19 @@ void sim_client_start(struct sim_client *client)
         .margin_per_mille = HF_CLOCK_MARGIN_PER_MILLE,
         .session = (enum hf_session_use)sim_below(world, 3),
         .own_leases = 1,
-        .random = random_of,
-        .random_user = world,
+        .draw = random_of,
+        .draw_user = world,
     };
     static const enum hf_expiry_mode modes[] = {HF_JUDGE_BOTH, HF_JUDGE_BOTH, HF_JUDGE_OBSERVED,
                                                 HF_JUDGE_CLOCK};
     options.judge = client->hears_time ? modes[sim_below(world, 4)] : HF_JUDGE_BOTH;
     if (client->is_probe) options.judge = HF_JUDGE_BOTH;
+    if (world->params.format->skew_ms) options.skew_ms = world->params.format->skew_ms;
+    if (!(world->params.format->can & HF_CAN_SESSION)) options.session = HF_USE_SESSION_NEVER;
+    if (!(world->params.format->can & HF_CAN_RENEW)) {
+        options.lease_ms = HF_LEASE_MAX_MS;
+        options.period_ms = options.warn_ms = 0;
+    }
     if (client->fixed_modes) {
         options.session = client->session;
         options.judge = client->judge;

@@ -55,7 +55,7 @@ static void try_it(struct sim_foreign *foreign)
     memcpy(foreign->grant.bytes, words, sizeof foreign->grant.bytes);
     foreign->version = 1;
     claim_of(foreign, &claim);
-    format->acquire(&world->layout, &world->arena, &claim, &op);
+    format->acquire(&world->layout, &world->arena, &claim, NULL, &op);
     if (write_op(world, &op, &answer)) {
         got_it(foreign);
         return;
@@ -63,7 +63,9 @@ static void try_it(struct sim_foreign *foreign)
     struct hf_record record;
     format->parse(&world->layout, &world->arena, answer.has_item, answer.item, &record);
     if (!record.exclusive || record.holder.session.len > 0) return;
-    int64_t version = format->version(&record);
+    int64_t version = 0;
+    const struct hf_value *number = hf__item_get_str(record.item, "version");
+    if (number && number->type == HF_N) hf__number_to_int64(number->number, &version);
     if (version != foreign->seen_version || record.holder.grant.len != HF_GRANT_TEXT ||
         memcmp(foreign->seen_grant, record.holder.grant.ptr, HF_GRANT_TEXT) != 0) {
         foreign->seen_version = version;

@@ -12,6 +12,7 @@
 static const char usage[] =
     "holdfast-sim [--seed N] [--schedules M] [--clients K] [--faults LIST] [--format F]\n"
     "             [--profile default|tight|long] [--trace] [--directed]\n"
+    "             [--fencing] [--trust-clock] [--keep]      (of dlock, fail-open, awslabs)\n"
     "\n"
     "Runs the protocol through M random schedules from seed N on, and checks I1 to I8 at\n"
     "every step (docs/PROTOCOL.md). --faults takes a comma-separated list of loss,\n"
@@ -149,17 +150,13 @@ int main(int argc, char **argv)
     int64_t schedules = 1000;
     bool trace = false, directed_only = false;
     static const struct option options[] = {
-        {"seed", required_argument, NULL, 's'},
-        {"schedules", required_argument, NULL, 'n'},
-        {"clients", required_argument, NULL, 'c'},
-        {"faults", required_argument, NULL, 'f'},
-        {"format", required_argument, NULL, 'F'},
-        {"profile", required_argument, NULL, 'p'},
-        {"trace", no_argument, NULL, 't'},
-        {"directed", no_argument, NULL, 'd'},
-        {"mutant", required_argument, NULL, 'm'},
-        {"help", no_argument, NULL, 'h'},
-        {0},
+        {"seed", required_argument, NULL, 's'},    {"schedules", required_argument, NULL, 'n'},
+        {"clients", required_argument, NULL, 'c'}, {"faults", required_argument, NULL, 'f'},
+        {"format", required_argument, NULL, 'F'},  {"profile", required_argument, NULL, 'p'},
+        {"trace", no_argument, NULL, 't'},         {"directed", no_argument, NULL, 'd'},
+        {"mutant", required_argument, NULL, 'm'},  {"fencing", no_argument, NULL, 'x'},
+        {"trust-clock", no_argument, NULL, 'y'},   {"keep", no_argument, NULL, 'z'},
+        {"help", no_argument, NULL, 'h'},          {0},
     };
     for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         switch (c) {
@@ -179,6 +176,9 @@ int main(int argc, char **argv)
             params.profile = (enum sim_profile)profile;
             break;
         }
+        case 'x': params.fencing = true; break;
+        case 'y': params.trust_clock = true; break;
+        case 'z': params.keep_on_release = true; break;
         case 't': trace = true; break;
         case 'd': directed_only = true; break;
         case 'm': {
@@ -198,7 +198,9 @@ int main(int argc, char **argv)
     }
     if (optind < argc) wrong("unexpected argument", argv[optind]);
 
-    int failed = directed_only || params.seed == 1 ? directed(trace && directed_only) : 0;
+    bool native = params.format == &hf__format_holdfast;
+    int failed =
+        directed_only || (params.seed == 1 && native) ? directed(trace && directed_only) : 0;
     if (directed_only) {
         printf("%d directed schedules, %d broke\n", sim_directed_count(), failed);
         return failed ? 1 : 0;
@@ -206,12 +208,12 @@ int main(int argc, char **argv)
     if (failed) return 1;
     bool terminal = isatty(STDOUT_FILENO);
     double begin = seconds(), shown = begin;
-    uint64_t first = params.seed, steps = 0, requests = 0, grants = 0, losses = 0, takeovers = 0;
+    uint64_t first = params.seed, requests = 0, grants = 0, losses = 0, takeovers = 0;
     params.trace = trace;
     for (int64_t i = 0; i < schedules; i++) {
         params.seed = first + (uint64_t)i;
         bool good = sim_schedule(&world, &params);
-        steps += world.steps, requests += world.requests, grants += world.grants;
+        requests += world.requests, grants += world.grants;
         losses += world.losses, takeovers += world.takeovers;
         if (!good) {
             printf("seed %llu, profile %s broke: %s\n", (unsigned long long)params.seed,

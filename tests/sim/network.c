@@ -68,7 +68,7 @@ static void arrive(struct sim_event *event)
     struct hf_answer answer;
     sim_table_apply(world, &message->op, &answer);
     sim_trace(world, "store: %s %.*s of %s%s: %s", hf__request_names[event->number & 0xff],
-              HF_FMT(message->op.key.attrs[0].value.bytes), message->client->owner,
+              HF_FMT(message->request->about), message->client->owner,
               event->number >> 8 ? " (copy)" : "", hf_error_name(answer.code));
     if (event->number >> 8) return; /* nobody waits for a copy's answer */
     if (!world->draining && sim_chance(world, world->loss_percent)) return;

@@ -29,6 +29,14 @@ void sim_world_init(struct sim_world *world, const struct sim_params *params)
         .key_name = HF_LIT("key"),
         .keep_s = 3600,
     };
+    const struct hf_format *format = params->format;
+    world->layout.key_name = hf__slice_str(format->default_key);
+    world->layout.prefix = hf__slice_str(format->default_prefix);
+    world->layout.sort_name = hf__slice_str(format->default_sort);
+    world->layout.sort_value = hf__slice_str(format->default_sort_value);
+    world->layout.fencing = params->fencing;
+    world->layout.trust_clock = params->trust_clock;
+    world->layout.keep_on_release = params->keep_on_release;
     world->skew_ms = 1000;
     world->timeout_ms = 200 + sim_below(world, 700);
     world->poll_limit_ms = 100 + sim_below(world, 900);
@@ -89,7 +97,8 @@ static void choose(struct sim_world *world)
         if (world->params.format->shares == NULL) world->lock_kinds[i] = SIM_EXCLUSIVE;
         world->lock_limits[i] = 1 + sim_below(world, 3);
     }
-    bool timeless = (params->faults & SIM_CLOCKS) && sim_chance(world, 10);
+    bool timeless = (params->faults & SIM_CLOCKS) && sim_chance(world, 10) &&
+                    !(params->format->can & HF_NEEDS_CLOCK);
     int count = params->client_count ? params->client_count : 2 + (int)sim_below(world, 3);
     for (int i = 0; i < count; i++) {
         struct sim_client *client = sim_add_client(world, lease_of(world), drift_ppm(world));
@@ -106,6 +115,26 @@ static void choose(struct sim_world *world)
 
 /* ---- troubles ---- */
 
+static struct sim_cell *sim_find(struct sim_world *world, struct hf_slice name)
+{
+    return sim_cell(world, hf__arena_printf(&world->arena, "%.*s%.*s", HF_FMT(world->layout.prefix),
+                                            HF_FMT(name)));
+}
+
+/* Locks that never expire are removed by a person who knows that their holders are gone. */
+static void remove_stranded(struct sim_world *world)
+{
+    if (world->params.format->can & HF_CAN_RENEW) return;
+    for (int lock = 0; lock < world->lock_count; lock++) {
+        struct sim_cell *cell = sim_find(world, sim_lock_name(lock));
+        bool held = false;
+        for (int i = 0; i < world->held_count; i++) held |= world->held[i].lock == lock;
+        if (held || !cell->exists) continue;
+        sim_trace(world, "a person removes %.*s", HF_FMT(cell->key));
+        sim_cell_set(world, cell, false, (struct hf_item){0});
+    }
+}
+
 static struct sim_client *somebody(struct sim_world *world)
 {
     return &world->clients[sim_below(world, world->client_count)];
@@ -120,7 +149,7 @@ static void restart(struct sim_event *event)
 static void delete_by_hand(struct sim_world *world)
 {
     int lock = (int)sim_below(world, world->lock_count);
-    struct sim_cell *cell = sim_cell(world, sim_lock_name(lock));
+    struct sim_cell *cell = sim_find(world, sim_lock_name(lock));
     if (!cell->exists) return;
     sim_trace(world, "somebody deletes %.*s by hand", HF_FMT(cell->key));
     /* Tokens outlive the TTL and the sweep, which come late; not a hand that comes at once. */
@@ -164,8 +193,9 @@ static void begin_sweep(struct sim_world *world)
 {
     const struct hf_format *format = world->params.format;
     struct hf_slice name = sim_lock_name((int)sim_below(world, world->lock_count));
-    struct sim_cell *cell = sim_cell(world, name);
+    struct sim_cell *cell = sim_find(world, name);
     struct hf_record record;
+    if (!format->sweep) return;
     format->parse(&world->layout, &world->arena, cell->exists, cell->item, &record);
     int64_t now_s = (world->t + world->host_offset_us[0]) / SIM_SECOND;
     if (!record.exists || hf__record_is_held(&record) || record.ttl_unix_s == 0 ||
@@ -227,6 +257,7 @@ static void drain(struct sim_world *world)
                    world->timeout_ms * 10000 + 10 * SIM_SECOND;
     int64_t step_us = world->longest_lease_ms * 250;
     while (!world->failure[0] && (world->t < quiet_t || !all_idle(world)) && world->t < by_t) {
+        remove_stranded(world);
         int64_t t = world->t + step_us;
         sim_run_until(world, t < quiet_t || world->t >= quiet_t ? t : quiet_t);
     }
@@ -254,8 +285,10 @@ static void probe(struct sim_world *world)
                    world->poll_limit_ms * 2000 + world->timeout_ms * 4000;
     for (int i = 0; i < world->lock_count; i++)
         sim_worker_begin(&fresh->workers[i], i, 0, HF_NEVER, 0);
-    while (!world->failure[0] && world->waiting > 0 && world->t < by_t)
+    while (!world->failure[0] && world->waiting > 0 && world->t < by_t) {
+        remove_stranded(world);
         sim_run_until(world, world->t + 50000);
+    }
     if (!world->failure[0] && world->waiting > 0)
         sim_fail(world, "I6: the probe does not get a free lock");
     sim_run_until(world, world->t + world->longest_lease_ms * 1000 + SIM_SECOND);
@@ -271,7 +304,8 @@ bool sim_schedule(struct sim_world *world, const struct sim_params *params)
     sim_world_init(world, params);
     choose(world);
     for (int i = 0; i < world->client_count; i++) sim_client_start(&world->clients[i]);
-    if (params->faults & SIM_FOREIGN && params->profile == SIM_DEFAULT && sim_chance(world, 25))
+    if ((params->faults & SIM_FOREIGN) && params->profile == SIM_DEFAULT &&
+        params->format == &hf__format_holdfast && sim_chance(world, 25))
         sim_foreign_start(world);
     sim_at(world, sim_below(world, SIM_SECOND), NULL, trouble, world);
     world->end_t = world->longest_lease_ms * (4000 + sim_below(world, 6000));

@@ -57,6 +57,7 @@ struct sim_params {
     unsigned faults;
     int client_count; /* 0: chosen by the seed */
     const struct hf_format *format;
+    bool fencing, trust_clock, keep_on_release; /* of the layout */
     bool trace;
 };
 
@@ -223,7 +224,7 @@ void sim_fail(struct sim_world *world, const char *format, ...)
 void sim_run_until(struct sim_world *world, int64_t t);
 struct sim_world *sim_world_of(const struct sim_event *event);
 struct hf_slice sim_lock_name(int lock);
-int sim_lock_of(struct hf_slice key);
+int sim_lock_of(const struct sim_world *world, struct hf_slice key);
 
 /* table.c */
 void sim_table_apply(struct sim_world *world, const struct hf_op *op, struct hf_answer *answer);

@@ -13,7 +13,8 @@ struct sim_cell *sim_cell(struct sim_world *world, struct hf_slice key)
         return &world->cells[0];
     }
     struct sim_cell *cell = &world->cells[world->cell_count++];
-    *cell = (struct sim_cell){.key = hf__arena_copy(&world->arena, key), .lock = sim_lock_of(key)};
+    *cell = (struct sim_cell){.key = hf__arena_copy(&world->arena, key),
+                              .lock = sim_lock_of(world, key)};
     return cell;
 }
 
@@ -46,7 +47,9 @@ static void read_item(struct sim_world *world, const struct hf_op *op, struct si
 void sim_table_apply(struct sim_world *world, const struct hf_op *op, struct hf_answer *answer)
 {
     *answer = (struct hf_answer){0};
-    struct sim_cell *cell = sim_cell(world, op->key.attrs[0].value.bytes);
+    bool put = op->kind == HF_PUT_ITEM;
+    const struct hf_value *key = hf__item_get(put ? op->item : op->key, world->layout.key_name);
+    struct sim_cell *cell = sim_cell(world, key->bytes);
     if (op->kind == HF_GET_ITEM) {
         read_item(world, op, cell, answer);
         return;
@@ -55,6 +58,10 @@ void sim_table_apply(struct sim_world *world, const struct hf_op *op, struct hf_
         answer->code = hf__error_set(&answer->error, HF_ERR_CONDITION, "refused");
         answer->has_item = op->old_on_failure && cell->exists;
         answer->item = cell->item;
+        return;
+    }
+    if (put) {
+        sim_cell_set(world, cell, true, op->item);
         return;
     }
     if (op->kind == HF_DELETE_ITEM) {
@@ -78,10 +85,14 @@ void sim_table_expire(struct sim_world *world)
 {
     for (int i = 0; i < world->cell_count; i++) {
         struct sim_cell *cell = &world->cells[i];
-        const struct hf_value *ttl = cell->exists ? hf__item_get_str(cell->item, "ttl") : NULL;
+        const char *name = world->params.format->ttl_name;
+        const struct hf_value *ttl =
+            cell->exists && name ? hf__item_get_str(cell->item, name) : NULL;
         int64_t at_s;
         if (!ttl || ttl->type != HF_N || !hf__number_to_int64(ttl->number, &at_s)) continue;
-        if (at_s * SIM_SECOND > world->t + world->host_offset_us[0]) continue;
+        /* It comes later than that; where the ttl is the expiry itself, that matters. */
+        if (at_s * SIM_SECOND + world->skew_ms * 2000 > world->t + world->host_offset_us[0])
+            continue;
         sim_trace(world, "TTL deletes %.*s", HF_FMT(cell->key));
         sim_cell_set(world, cell, false, (struct hf_item){0});
     }

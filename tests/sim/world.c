@@ -26,27 +26,32 @@ bool sim_chance(struct sim_world *world, int percent)
 
 int64_t sim_boot_us(const struct sim_client *client, int64_t t)
 {
-    return client->clock_offset_us + t + t * client->clock_ppm / 1000000;
+    int64_t drift = t / 1000000 * client->clock_ppm + t % 1000000 * client->clock_ppm / 1000000;
+    return client->clock_offset_us + t + drift;
 }
 
 /* The first true time at which the client's clock shows at least that. */
 int64_t sim_true_t(const struct sim_client *client, int64_t boot_us)
 {
-    int64_t t = (boot_us - client->clock_offset_us) * 1000000 / (1000000 + client->clock_ppm);
+    /* In two parts: a year in microseconds, times a million, does not fit. */
+    int64_t whole = 1000000 + client->clock_ppm, since = boot_us - client->clock_offset_us;
+    int64_t t = since / whole * 1000000 + since % whole * 1000000 / whole;
     while (sim_boot_us(client, t) < boot_us) t++;
     return t;
 }
 
 struct hf_slice sim_lock_name(int lock)
 {
-    static const char *const names[SIM_LOCKS] = {"alpha", "beta", "gamma"};
+    static const char *const names[SIM_LOCKS] = {"lock:alpha", "lock:beta", "lock:gamma"};
     return hf__slice_str(names[lock]);
 }
 
-int sim_lock_of(struct hf_slice key)
+int sim_lock_of(const struct sim_world *world, struct hf_slice key)
 {
+    size_t prefix = world->layout.prefix.len;
+    if (key.len < prefix) return -1;
     for (int i = 0; i < SIM_LOCKS; i++) {
-        if (hf__slice_eq(key, sim_lock_name(i))) return i;
+        if (hf__slice_eq(hf__slice_skip(key, prefix), sim_lock_name(i))) return i;
     }
     return -1;
 }

@@ -1,0 +1,10 @@
+/* Threads of the library: they take no signals, which are for the program's own threads. */
+#ifndef HF_BASE_THREAD_H
+#define HF_BASE_THREAD_H
+
+#include <pthread.h>
+
+/* As pthread_create, with all signals blocked in the new thread. */
+int hf__thread_create(pthread_t *ret, void *(*run)(void *user), void *user);
+
+#endif

@@ -1,0 +1,252 @@
+/*
+ * awslabs and dynamolock: the Amazon DynamoDB Lock Client's records, and those of
+ * its port to Go, which differ in how a lease is spelt.
+ *
+ *   <key> S · <sort key> S · ownerName S · leaseDuration S ·
+ *   recordVersionNumber S (new with every sign of life) · isReleased S "1"
+ *   (released and kept) · data B
+ *
+ * Invariants
+ * W1  A record version is derived from the grant and its version, so a write that
+ *     landed unheard is recognized.
+ * W2  Both spellings of a lease are read; each format writes its own.
+ */
+#include "base/random.h"
+#include "format/duration.h"
+#include "format/foreign.h"
+
+static const char *const own_names[] = {"ownerName",  "leaseDuration", "recordVersionNumber",
+                                        "isReleased", "data",          NULL};
+
+static struct hf_slice version_text(struct hf_arena *arena, const struct hf_id *grant,
+                                    int64_t version)
+{
+    unsigned char bytes[16];
+    char *text = hf__arena_alloc(arena, HF_UUID_SIZE);
+    if (!text) return HF_LIT("");
+    hf__derive(grant, version, 0, bytes);
+    hf__uuid4_from(bytes, text);
+    return hf__slice(text, HF_UUID_SIZE - 1);
+}
+
+static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool has_item,
+                  struct hf_item item, struct hf_record *ret)
+{
+    (void)layout, (void)arena;
+    *ret = (struct hf_record){.exists = has_item};
+    if (!has_item) return;
+    ret->item = item;
+    struct hf_slice released, lease, version;
+    hf__item_text(item, "ownerName", &ret->owner);
+    ret->has_data = hf__item_bytes(item, "data", &ret->data);
+    const struct hf_value *mark = hf__item_get_str(item, "isReleased");
+    if (mark) {
+        ret->damaged =
+            !hf__item_text(item, "isReleased", &released) || !hf__slice_is(released, "1");
+        return;
+    }
+    if (!hf__item_text(item, "recordVersionNumber", &version) || version.len == 0 ||
+        version.len > 64 || !hf__item_text(item, "leaseDuration", &lease) ||
+        !hf__duration_parse(lease, &ret->liveness.lease_ms)) {
+        ret->damaged = true;
+        return;
+    }
+    ret->exclusive = true;
+    ret->holder.grant = ret->liveness.id = ret->liveness.version = version;
+}
+
+static void read_lock(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
+                      struct hf_op *ret)
+{
+    hf__foreign_get(layout, arena, name, ret);
+}
+
+/* ---- writing; `spell` is what the two formats differ in ---- */
+
+typedef struct hf_slice (*spell_fn)(struct hf_arena *arena, int64_t ms);
+
+static void write_record(const struct hf_layout *layout, struct hf_arena *arena,
+                         const struct hf_claim *claim, const struct hf_condition *condition,
+                         spell_fn spell, struct hf_op *ret)
+{
+    struct hf_value owner = hf__s(claim->owner);
+    struct hf_value lease = hf__s(spell(arena, claim->lease_ms));
+    struct hf_value version = hf__s(version_text(arena, &claim->grant, claim->version));
+    if (!claim->keep_data) { /* a put leaves nothing of what was there */
+        struct hf_item item = claim->extra;
+        item = hf__item_set(arena, item, "ownerName", owner);
+        item = hf__item_set(arena, item, "leaseDuration", lease);
+        item = hf__item_set(arena, item, "recordVersionNumber", version);
+        if (claim->has_data) item = hf__item_set(arena, item, "data", hf__b(claim->data));
+        hf__foreign_put(layout, arena, claim->name, item, condition, ret);
+        return;
+    }
+    struct hf_update *update = hf__foreign_update(layout, arena, claim->name, condition, ret);
+    hf__update_set(arena, update, "ownerName", owner);
+    hf__update_set(arena, update, "leaseDuration", lease);
+    hf__update_set(arena, update, "recordVersionNumber", version);
+    hf__update_remove(arena, update, "isReleased");
+    for (size_t i = 0; i < claim->extra.count; i++) {
+        hf__update_add(
+            arena, update,
+            (struct hf_action){.kind = HF_SET,
+                               .path = hf__path(arena, claim->extra.attrs[i].name),
+                               .left = hf__term_value(arena, claim->extra.attrs[i].value)});
+    }
+    if (claim->has_data) {
+        struct hf_term *stored = hf__arena_zalloc(arena, 1, sizeof *stored);
+        if (!stored) return;
+        stored->kind = HF_TERM_IF_NOT_EXISTS;
+        stored->path = hf__path(arena, HF_LIT("data"));
+        stored->first = hf__term_value(arena, hf__b(claim->data));
+        hf__update_add(arena, update,
+                       (struct hf_action){.kind = HF_SET,
+                                          .path = hf__path(arena, HF_LIT("data")),
+                                          .left = stored});
+    }
+}
+
+static void acquire_as(const struct hf_layout *layout, struct hf_arena *arena,
+                       const struct hf_claim *claim, spell_fn spell, struct hf_op *ret)
+{
+    const struct hf_condition *released =
+        hf__cond_compare(arena, "isReleased", HF_EQ, hf__s_str("1"));
+    const struct hf_condition *condition =
+        claim->only_if_exists ? hf__cond_and(arena, hf__foreign_exists(layout, arena), released)
+                              : hf__cond_or(arena, hf__foreign_absent(layout, arena), released);
+    write_record(layout, arena, claim, condition, spell, ret);
+}
+
+static const struct hf_condition *version_is(struct hf_arena *arena, struct hf_slice version)
+{
+    return hf__cond_compare(arena, "recordVersionNumber", HF_EQ, hf__s(version));
+}
+
+static void take_as(const struct hf_layout *layout, struct hf_arena *arena,
+                    const struct hf_claim *claim, const struct hf_record *seen, spell_fn spell,
+                    struct hf_op *ret)
+{
+    const struct hf_condition *condition = hf__cond_and(arena, hf__foreign_exists(layout, arena),
+                                                        version_is(arena, seen->holder.grant));
+    write_record(layout, arena, claim, condition, spell, ret);
+}
+
+/* Ours, at this version or, if a renewal is undecided, at the next. */
+static const struct hf_condition *mine(const struct hf_layout *layout, struct hf_arena *arena,
+                                       const struct hf_claim *claim, int64_t version)
+{
+    const struct hf_condition *versions =
+        version_is(arena, version_text(arena, &claim->grant, version));
+    if (claim->pending)
+        versions = hf__cond_or(arena, versions,
+                               version_is(arena, version_text(arena, &claim->grant, version + 1)));
+    const struct hf_condition *owner =
+        hf__cond_compare(arena, "ownerName", HF_EQ, hf__s(claim->owner));
+    return hf__cond_and(arena, hf__foreign_exists(layout, arena),
+                        hf__cond_and(arena, versions, owner));
+}
+
+static void renew_as(const struct hf_layout *layout, struct hf_arena *arena,
+                     const struct hf_claim *claim, spell_fn spell, struct hf_op *ret)
+{
+    struct hf_update *update = hf__foreign_update(
+        layout, arena, claim->name, mine(layout, arena, claim, claim->version - 1), ret);
+    hf__update_set(arena, update, "leaseDuration", hf__s(spell(arena, claim->lease_ms)));
+    hf__update_set(arena, update, "recordVersionNumber",
+                   hf__s(version_text(arena, &claim->grant, claim->version)));
+}
+
+static void release(const struct hf_layout *layout, struct hf_arena *arena,
+                    const struct hf_claim *claim, struct hf_op *ret)
+{
+    const struct hf_condition *condition = mine(layout, arena, claim, claim->version);
+    if (!layout->keep_on_release) {
+        hf__foreign_delete(layout, arena, claim->name, condition, ret);
+        return;
+    }
+    struct hf_update *update = hf__foreign_update(layout, arena, claim->name, condition, ret);
+    hf__update_set(arena, update, "isReleased", hf__s_str("1"));
+    if (claim->has_data) hf__update_set(arena, update, "data", hf__b(claim->data));
+}
+
+static void set_data(const struct hf_layout *layout, struct hf_arena *arena,
+                     const struct hf_claim *claim, struct hf_op *ret)
+{
+    struct hf_update *update = hf__foreign_update(layout, arena, claim->name,
+                                                  mine(layout, arena, claim, claim->version), ret);
+    if (claim->has_data) hf__update_set(arena, update, "data", hf__b(claim->data));
+    else hf__update_remove(arena, update, "data");
+}
+
+static bool is_version(const struct hf_record *record, const struct hf_claim *claim,
+                       int64_t version)
+{
+    unsigned char bytes[16];
+    char text[HF_UUID_SIZE];
+    hf__derive(&claim->grant, version, 0, bytes);
+    hf__uuid4_from(bytes, text);
+    return record->exclusive && hf__slice_is(record->holder.grant, text);
+}
+
+static bool holds(const struct hf_record *record, const struct hf_claim *claim)
+{
+    return is_version(record, claim, claim->version) ||
+           is_version(record, claim, claim->version + 1);
+}
+
+static bool at_version(const struct hf_record *record, const struct hf_claim *claim)
+{
+    return is_version(record, claim, claim->version);
+}
+
+static void force(const struct hf_layout *layout, struct hf_arena *arena,
+                  const struct hf_record *seen, struct hf_slice name, struct hf_slice grant,
+                  struct hf_slice by, struct hf_slice reason, int64_t ttl_unix_s, bool note_only,
+                  struct hf_op *ret)
+{
+    (void)by, (void)reason, (void)ttl_unix_s, (void)note_only, (void)seen;
+    hf__foreign_delete(layout, arena, name, version_is(arena, grant), ret);
+}
+
+static const char *refuses_extra(const struct hf_layout *layout, struct hf_slice name)
+{
+    return hf__foreign_refuses_extra(layout, own_names, name);
+}
+
+/* ---- the two ---- */
+
+#define SPELT(format, spell)                                                                       \
+    static void format##_acquire(const struct hf_layout *layout, struct hf_arena *arena,           \
+                                 const struct hf_claim *claim, const struct hf_record *seen,       \
+                                 struct hf_op *ret)                                                \
+    {                                                                                              \
+        (void)seen;                                                                                \
+        acquire_as(layout, arena, claim, spell, ret);                                              \
+    }                                                                                              \
+    static void format##_take(const struct hf_layout *layout, struct hf_arena *arena,              \
+                              const struct hf_claim *claim, const struct hf_record *seen,          \
+                              struct hf_op *ret)                                                   \
+    {                                                                                              \
+        take_as(layout, arena, claim, seen, spell, ret);                                           \
+    }                                                                                              \
+    static void format##_renew(const struct hf_layout *layout, struct hf_arena *arena,             \
+                               const struct hf_claim *claim, struct hf_op *ret)                    \
+    {                                                                                              \
+        renew_as(layout, arena, claim, spell, ret);                                                \
+    }
+
+SPELT(awslabs, hf__duration_print_ms)
+SPELT(dynamolock, hf__duration_print_go)
+
+#define FORMAT(format)                                                                             \
+    {                                                                                              \
+        .name = #format, .default_table = "locks", .default_key = "key",                           \
+        .can = HF_CAN_DATA | HF_CAN_OBSERVE | HF_CAN_RENEW | HF_CAN_FORCE | HF_CAN_SORT,           \
+        .read = read_lock, .parse = parse, .acquire = format##_acquire, .take = format##_take,     \
+        .renew = format##_renew, .release = release, .set_data = set_data, .holds = holds,         \
+        .at_version = at_version, .force = force, .name_of = hf__foreign_name_of,                  \
+        .refuses_name = hf__foreign_refuses_name, .refuses_extra = refuses_extra,                  \
+    }
+
+const struct hf_format hf__format_awslabs = FORMAT(awslabs);
+const struct hf_format hf__format_dynamolock = FORMAT(dynamolock);

@@ -1,0 +1,269 @@
+/*
+ * fail-open and fail-closed: the npm client dynamodb-lock-client's records.
+ *
+ *   <key> S, N or B · <sort key> S · owner S · guid B (64 bytes, new with every
+ *   sign of life) · and for fail-open fencingToken N · leaseDurationMs N ·
+ *   lockAcquiredTimeUnixMs N (where local time is trusted)
+ *
+ * Invariants
+ * U1  A guid is derived from the grant and its version, so a write that landed
+ *     unheard is recognized.
+ * U2  A fail-open record stays after its release, with a lease of 1 ms, and its
+ *     token grows by one with each grant.
+ * U3  A fail-closed lock has no lease: it stays until its guid releases it, or a
+ *     person does.
+ */
+#include "format/foreign.h"
+
+enum { GUID_BYTES = 64, RELEASED_MS = 1 };
+
+static const char *const own_names[] = {
+    "owner", "guid", "fencingToken", "leaseDurationMs", "lockAcquiredTimeUnixMs", NULL};
+
+static void guid_bytes(const struct hf_id *grant, int64_t version, unsigned char ret[GUID_BYTES])
+{
+    for (unsigned i = 0; i < GUID_BYTES / 16; i++) hf__derive(grant, version, i, ret + i * 16);
+}
+
+static struct hf_value guid_of(struct hf_arena *arena, const struct hf_id *grant, int64_t version)
+{
+    unsigned char *bytes = hf__arena_alloc(arena, GUID_BYTES);
+    if (!bytes) return hf__b(HF_LIT("?"));
+    guid_bytes(grant, version, bytes);
+    return hf__b(hf__slice((const char *)bytes, GUID_BYTES));
+}
+
+static bool parse_common(bool has_item, struct hf_item item, struct hf_record *ret)
+{
+    *ret = (struct hf_record){.exists = has_item};
+    if (!has_item) return false;
+    ret->item = item;
+    hf__item_text(item, "owner", &ret->owner);
+    struct hf_slice guid;
+    ret->damaged = !hf__item_bytes(item, "guid", &guid) || guid.len == 0 || guid.len > GUID_BYTES;
+    if (ret->damaged) return false;
+    ret->holder.grant = ret->liveness.id = ret->liveness.version = guid;
+    return true;
+}
+
+static void parse_open(const struct hf_layout *layout, struct hf_arena *arena, bool has_item,
+                       struct hf_item item, struct hf_record *ret)
+{
+    (void)arena;
+    int64_t lease_ms, acquired_ms;
+    if (!parse_common(has_item, item, ret)) return;
+    if (!hf__item_int(item, "leaseDurationMs", 0, &lease_ms) || lease_ms > HF_LEASE_MAX_MS ||
+        !hf__item_int(item, "fencingToken", 0, &ret->token)) {
+        ret->damaged = true;
+        return;
+    }
+    if (lease_ms <= RELEASED_MS) return; /* U2 */
+    ret->exclusive = true;
+    ret->liveness.lease_ms = lease_ms;
+    if (layout->trust_clock && hf__item_int(item, "lockAcquiredTimeUnixMs", 1, &acquired_ms) &&
+        acquired_ms < INT64_MAX / 4000)
+        ret->liveness.expires_unix_ms = acquired_ms + lease_ms;
+}
+
+static void parse_closed(const struct hf_layout *layout, struct hf_arena *arena, bool has_item,
+                         struct hf_item item, struct hf_record *ret)
+{
+    (void)layout, (void)arena;
+    if (parse_common(has_item, item, ret)) ret->exclusive = true;
+}
+
+static void read_lock(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
+                      struct hf_op *ret)
+{
+    hf__foreign_get(layout, arena, name, ret);
+}
+
+static int64_t next_token(const struct hf_layout *layout, const struct hf_record *seen)
+{
+    (void)layout;
+    return seen && seen->exists ? seen->token + 1 : 1;
+}
+
+/* ---- fail-open ---- */
+
+static void put_open(const struct hf_layout *layout, struct hf_arena *arena,
+                     const struct hf_claim *claim, int64_t version, int64_t token, int64_t lease_ms,
+                     const struct hf_condition *condition, struct hf_op *ret)
+{
+    struct hf_item item = claim->extra;
+    item = hf__item_set(arena, item, "owner", hf__s(claim->owner));
+    item = hf__item_set(arena, item, "guid", guid_of(arena, &claim->grant, version));
+    item = hf__item_set(arena, item, "fencingToken", hf__n(arena, token));
+    item = hf__item_set(arena, item, "leaseDurationMs", hf__n(arena, lease_ms));
+    if (layout->trust_clock && claim->expires_unix_ms)
+        item = hf__item_set(arena, item, "lockAcquiredTimeUnixMs",
+                            hf__n(arena, claim->expires_unix_ms - claim->lease_ms));
+    hf__foreign_put(layout, arena, claim->name, item, condition, ret);
+}
+
+static const struct hf_condition *as_seen(struct hf_arena *arena, struct hf_item seen)
+{
+    return hf__cond_and(arena, hf__foreign_same(arena, "guid", seen),
+                        hf__foreign_same(arena, "fencingToken", seen));
+}
+
+static void acquire_open(const struct hf_layout *layout, struct hf_arena *arena,
+                         const struct hf_claim *claim, const struct hf_record *seen,
+                         struct hf_op *ret)
+{
+    const struct hf_condition *condition = hf__foreign_absent(layout, arena);
+    if (seen && seen->exists) condition = as_seen(arena, seen->item);
+    else if (claim->only_if_exists)
+        condition = hf__cond_and(arena, condition, hf__foreign_exists(layout, arena));
+    put_open(layout, arena, claim, 1, next_token(layout, seen), claim->lease_ms, condition, ret);
+}
+
+static void take_open(const struct hf_layout *layout, struct hf_arena *arena,
+                      const struct hf_claim *claim, const struct hf_record *seen, struct hf_op *ret)
+{
+    put_open(layout, arena, claim, 1, next_token(layout, seen), claim->lease_ms,
+             as_seen(arena, seen->item), ret);
+}
+
+static const struct hf_condition *guid_is(struct hf_arena *arena, const struct hf_claim *claim,
+                                          int64_t version)
+{
+    return hf__cond_compare(arena, "guid", HF_EQ, guid_of(arena, &claim->grant, version));
+}
+
+/* Ours, at this version or, if a renewal is undecided, at the next. */
+static const struct hf_condition *mine(const struct hf_layout *layout, struct hf_arena *arena,
+                                       const struct hf_claim *claim, int64_t version)
+{
+    const struct hf_condition *guid = guid_is(arena, claim, version);
+    if (claim->pending) guid = hf__cond_or(arena, guid, guid_is(arena, claim, version + 1));
+    return hf__cond_and(arena, hf__foreign_exists(layout, arena), guid);
+}
+
+static void renew_open(const struct hf_layout *layout, struct hf_arena *arena,
+                       const struct hf_claim *claim, struct hf_op *ret)
+{
+    /* An update, so that what others wrote beside it stays. */
+    struct hf_update *update = hf__foreign_update(
+        layout, arena, claim->name, mine(layout, arena, claim, claim->version - 1), ret);
+    hf__update_set(arena, update, "guid", guid_of(arena, &claim->grant, claim->version));
+    hf__update_set(arena, update, "leaseDurationMs", hf__n(arena, claim->lease_ms));
+    if (layout->trust_clock && claim->expires_unix_ms)
+        hf__update_set(arena, update, "lockAcquiredTimeUnixMs",
+                       hf__n(arena, claim->expires_unix_ms - claim->lease_ms));
+}
+
+static void release_open(const struct hf_layout *layout, struct hf_arena *arena,
+                         const struct hf_claim *claim, struct hf_op *ret)
+{
+    struct hf_update *update = hf__foreign_update(layout, arena, claim->name,
+                                                  mine(layout, arena, claim, claim->version), ret);
+    hf__update_set(arena, update, "leaseDurationMs", hf__n(arena, RELEASED_MS));
+}
+
+static bool is_version(const struct hf_record *record, const struct hf_claim *claim,
+                       int64_t version)
+{
+    unsigned char bytes[GUID_BYTES];
+    guid_bytes(&claim->grant, version, bytes);
+    return record->exclusive &&
+           hf__slice_eq(record->holder.grant, hf__slice((const char *)bytes, GUID_BYTES));
+}
+
+static bool holds(const struct hf_record *record, const struct hf_claim *claim)
+{
+    return is_version(record, claim, claim->version) ||
+           is_version(record, claim, claim->version + 1);
+}
+
+static bool at_version(const struct hf_record *record, const struct hf_claim *claim)
+{
+    return is_version(record, claim, claim->version);
+}
+
+static void force_open(const struct hf_layout *layout, struct hf_arena *arena,
+                       const struct hf_record *seen, struct hf_slice name, struct hf_slice grant,
+                       struct hf_slice by, struct hf_slice reason, int64_t ttl_unix_s,
+                       bool note_only, struct hf_op *ret)
+{
+    (void)by, (void)reason, (void)ttl_unix_s, (void)note_only, (void)grant;
+    /* The guid of the dead one must not renew it: it gets one that nobody has. */
+    struct hf_update *update =
+        hf__foreign_update(layout, arena, name, as_seen(arena, seen->item), ret);
+    struct hf_id nobody = {{0}};
+    hf__update_set(arena, update, "leaseDurationMs", hf__n(arena, RELEASED_MS));
+    hf__update_set(arena, update, "guid", guid_of(arena, &nobody, seen->token));
+    hf__update_count(arena, update, "fencingToken", 0, 1);
+}
+
+/* ---- fail-closed ---- */
+
+static void acquire_closed(const struct hf_layout *layout, struct hf_arena *arena,
+                           const struct hf_claim *claim, const struct hf_record *seen,
+                           struct hf_op *ret)
+{
+    (void)seen;
+    struct hf_item item = claim->extra;
+    item = hf__item_set(arena, item, "owner", hf__s(claim->owner));
+    item = hf__item_set(arena, item, "guid", guid_of(arena, &claim->grant, 1));
+    hf__foreign_put(layout, arena, claim->name, item, hf__foreign_absent(layout, arena), ret);
+}
+
+static void release_closed(const struct hf_layout *layout, struct hf_arena *arena,
+                           const struct hf_claim *claim, struct hf_op *ret)
+{
+    hf__foreign_delete(layout, arena, claim->name, guid_is(arena, claim, 1), ret);
+}
+
+static void force_closed(const struct hf_layout *layout, struct hf_arena *arena,
+                         const struct hf_record *seen, struct hf_slice name, struct hf_slice grant,
+                         struct hf_slice by, struct hf_slice reason, int64_t ttl_unix_s,
+                         bool note_only, struct hf_op *ret)
+{
+    (void)by, (void)reason, (void)ttl_unix_s, (void)note_only, (void)seen;
+    hf__foreign_delete(layout, arena, name, hf__cond_compare(arena, "guid", HF_EQ, hf__b(grant)),
+                       ret);
+}
+
+static const char *refuses_extra(const struct hf_layout *layout, struct hf_slice name)
+{
+    return hf__foreign_refuses_extra(layout, own_names, name);
+}
+
+const struct hf_format hf__format_fail_open = {
+    .name = "fail-open",
+    .default_table = "locks",
+    .default_key = "key",
+    .can = HF_CAN_TOKEN | HF_CAN_EXPIRE | HF_CAN_OBSERVE | HF_CAN_RENEW | HF_CAN_FORCE |
+           HF_CAN_SORT | HF_CAN_KEY_TYPES,
+    .read = read_lock,
+    .parse = parse_open,
+    .acquire = acquire_open,
+    .next_token = next_token,
+    .take = take_open,
+    .renew = renew_open,
+    .release = release_open,
+    .holds = holds,
+    .at_version = at_version,
+    .force = force_open,
+    .name_of = hf__foreign_name_of,
+    .refuses_name = hf__foreign_refuses_name,
+    .refuses_extra = refuses_extra,
+};
+
+const struct hf_format hf__format_fail_closed = {
+    .name = "fail-closed",
+    .default_table = "locks",
+    .default_key = "key",
+    .can = HF_CAN_FORCE | HF_CAN_SORT | HF_CAN_KEY_TYPES,
+    .read = read_lock,
+    .parse = parse_closed,
+    .acquire = acquire_closed,
+    .release = release_closed,
+    .holds = holds,
+    .at_version = at_version,
+    .force = force_closed,
+    .name_of = hf__foreign_name_of,
+    .refuses_name = hf__foreign_refuses_name,
+    .refuses_extra = refuses_extra,
+};

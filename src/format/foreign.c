@@ -1,0 +1,208 @@
+#include "format/foreign.h"
+
+#include "base/text.h"
+
+/* ---- keys and operations ---- */
+
+static struct hf_value key_value(const struct hf_layout *layout, struct hf_arena *arena,
+                                 struct hf_slice name)
+{
+    struct hf_slice text =
+        hf__arena_printf(arena, "%.*s%.*s", HF_FMT(layout->prefix), HF_FMT(name));
+    if (layout->key_type == HF_B) return hf__b(text);
+    struct hf_number number;
+    if (layout->key_type == HF_N && hf__number_parse(text, &number, NULL) == 0)
+        return hf__number(arena, &number);
+    return hf__s(text);
+}
+
+struct hf_item hf__foreign_key(const struct hf_layout *layout, struct hf_arena *arena,
+                               struct hf_slice name)
+{
+    struct hf_value value = key_value(layout, arena, name);
+    struct hf_item key = hf__item_with(arena, (struct hf_item){0}, layout->key_name, &value);
+    if (layout->sort_name.len == 0) return key;
+    value = hf__s(layout->sort_value);
+    return hf__item_with(arena, key, layout->sort_name, &value);
+}
+
+void hf__foreign_get(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
+                     struct hf_op *ret)
+{
+    *ret = (struct hf_op){
+        .kind = HF_GET_ITEM,
+        .table = layout->table,
+        .key = hf__foreign_key(layout, arena, name),
+        .consistent = true,
+    };
+}
+
+void hf__foreign_put(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
+                     struct hf_item item, const struct hf_condition *condition, struct hf_op *ret)
+{
+    *ret = (struct hf_op){
+        .kind = HF_PUT_ITEM,
+        .table = layout->table,
+        .item = hf__item_set_all(arena, item, hf__foreign_key(layout, arena, name)),
+        .condition = condition,
+        .old_on_failure = true,
+    };
+}
+
+struct hf_update *hf__foreign_update(const struct hf_layout *layout, struct hf_arena *arena,
+                                     struct hf_slice name, const struct hf_condition *condition,
+                                     struct hf_op *ret)
+{
+    struct hf_update *update = hf__arena_zalloc(arena, 1, sizeof *update);
+    *ret = (struct hf_op){
+        .kind = HF_UPDATE_ITEM,
+        .table = layout->table,
+        .key = hf__foreign_key(layout, arena, name),
+        .condition = condition,
+        .update = update,
+        .returns = HF_RETURN_ALL_NEW,
+        .old_on_failure = true,
+    };
+    return update;
+}
+
+void hf__foreign_delete(const struct hf_layout *layout, struct hf_arena *arena,
+                        struct hf_slice name, const struct hf_condition *condition,
+                        struct hf_op *ret)
+{
+    *ret = (struct hf_op){
+        .kind = HF_DELETE_ITEM,
+        .table = layout->table,
+        .key = hf__foreign_key(layout, arena, name),
+        .condition = condition,
+        .old_on_failure = true,
+    };
+}
+
+static const struct hf_condition *on_key(const struct hf_layout *layout, struct hf_arena *arena,
+                                         enum hf_condition_op op)
+{
+    struct hf_operand key = hf__operand_path(hf__path(arena, layout->key_name));
+    return hf__cond(arena, op, &key, 1);
+}
+
+const struct hf_condition *hf__foreign_absent(const struct hf_layout *layout,
+                                              struct hf_arena *arena)
+{
+    return on_key(layout, arena, HF_NOT_EXISTS);
+}
+
+const struct hf_condition *hf__foreign_exists(const struct hf_layout *layout,
+                                              struct hf_arena *arena)
+{
+    return on_key(layout, arena, HF_EXISTS);
+}
+
+const struct hf_condition *hf__foreign_same(struct hf_arena *arena, const char *name,
+                                            struct hf_item seen)
+{
+    const struct hf_value *value = hf__item_get_str(seen, name);
+    return value ? hf__cond_compare(arena, name, HF_EQ, *value) : hf__cond_absent(arena, name);
+}
+
+/* ---- items ---- */
+
+struct hf_item hf__item_set(struct hf_arena *arena, struct hf_item item, const char *name,
+                            struct hf_value value)
+{
+    return hf__item_with(arena, item, hf__slice_str(name), &value);
+}
+
+struct hf_item hf__item_set_all(struct hf_arena *arena, struct hf_item item, struct hf_item extra)
+{
+    for (size_t i = 0; i < extra.count; i++)
+        item = hf__item_with(arena, item, extra.attrs[i].name, &extra.attrs[i].value);
+    return item;
+}
+
+bool hf__item_text(struct hf_item item, const char *name, struct hf_slice *ret)
+{
+    const struct hf_value *value = hf__item_get_str(item, name);
+    if (!value || value->type != HF_S) return false;
+    *ret = value->bytes;
+    return true;
+}
+
+bool hf__item_bytes(struct hf_item item, const char *name, struct hf_slice *ret)
+{
+    const struct hf_value *value = hf__item_get_str(item, name);
+    if (!value || value->type != HF_B) return false;
+    *ret = value->bytes;
+    return true;
+}
+
+bool hf__item_int(struct hf_item item, const char *name, int64_t least, int64_t *ret)
+{
+    int64_t number;
+    const struct hf_value *value = hf__item_get_str(item, name);
+    if (!value || value->type != HF_N || !hf__number_to_int64(value->number, &number)) return false;
+    if (number < least) return false;
+    *ret = number;
+    return true;
+}
+
+/* ---- ids ---- */
+
+static uint64_t mix(uint64_t z)
+{
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* A permutation of the grant's 128 random bits for each (version, which): as unique as they are. */
+void hf__derive(const struct hf_id *grant, int64_t version, unsigned which, unsigned char ret[16])
+{
+    uint64_t words[2];
+    memcpy(words, grant->bytes, sizeof words);
+    uint64_t tweak = mix((uint64_t)version * 0x9e3779b97f4a7c15u + which + 1);
+    for (int round = 0; round < 4; round++) { /* Feistel */
+        uint64_t left = words[0];
+        words[0] = words[1];
+        words[1] = left ^ mix(words[1] + tweak + (uint64_t)round * 0x9e3779b97f4a7c15u);
+    }
+    memcpy(ret, words, sizeof words);
+}
+
+/* ---- names ---- */
+
+bool hf__foreign_name_of(const struct hf_layout *layout, struct hf_item item, struct hf_slice *ret)
+{
+    const struct hf_value *key = hf__item_get(item, layout->key_name);
+    if (!key || (key->type != HF_S && key->type != HF_B)) return false;
+    if (key->bytes.len <= layout->prefix.len || !hf__slice_starts(key->bytes, layout->prefix))
+        return false;
+    if (layout->sort_name.len > 0) {
+        const struct hf_value *sort = hf__item_get(item, layout->sort_name);
+        if (!sort || sort->type != HF_S || !hf__slice_eq(sort->bytes, layout->sort_value))
+            return false;
+    }
+    *ret = hf__slice_skip(key->bytes, layout->prefix.len);
+    return true;
+}
+
+const char *hf__foreign_refuses_name(struct hf_slice name)
+{
+    if (name.len == 0) return "a lock name has at least one byte";
+    if (name.len > HF_LOCK_NAME_MAX) return "a lock name has at most 1024 bytes";
+    if (!hf__utf8_valid(name)) return "a lock name is UTF-8 text";
+    return NULL;
+}
+
+const char *hf__foreign_refuses_extra(const struct hf_layout *layout, const char *const *taken,
+                                      struct hf_slice name)
+{
+    if (name.len == 0 || name.len > 255) return "an attribute name has 1 to 255 bytes";
+    if (!hf__utf8_valid(name)) return "an attribute name is UTF-8 text";
+    if (hf__slice_eq(name, layout->key_name) || hf__slice_eq(name, layout->sort_name))
+        return "it is the name of the key";
+    for (; *taken; taken++) {
+        if (hf__slice_is(name, *taken)) return "the format uses an attribute of this name itself";
+    }
+    return NULL;
+}

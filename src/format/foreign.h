@@ -1,0 +1,49 @@
+/* What the formats of other clients share: keys, whole-item writes, ids that are derived. */
+#ifndef HF_FORMAT_FOREIGN_H
+#define HF_FORMAT_FOREIGN_H
+
+#include "format/format.h"
+
+/* The key of a lock: prefix and name in the key's type, and the sort key if there is one. */
+struct hf_item hf__foreign_key(const struct hf_layout *layout, struct hf_arena *arena,
+                               struct hf_slice name);
+void hf__foreign_get(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
+                     struct hf_op *ret);
+/* The whole item; the key is added. */
+void hf__foreign_put(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
+                     struct hf_item item, const struct hf_condition *condition, struct hf_op *ret);
+struct hf_update *hf__foreign_update(const struct hf_layout *layout, struct hf_arena *arena,
+                                     struct hf_slice name, const struct hf_condition *condition,
+                                     struct hf_op *ret);
+void hf__foreign_delete(const struct hf_layout *layout, struct hf_arena *arena,
+                        struct hf_slice name, const struct hf_condition *condition,
+                        struct hf_op *ret);
+
+const struct hf_condition *hf__foreign_absent(const struct hf_layout *layout,
+                                              struct hf_arena *arena);
+const struct hf_condition *hf__foreign_exists(const struct hf_layout *layout,
+                                              struct hf_arena *arena);
+
+/* The attribute is as it was seen; absent if it was. */
+const struct hf_condition *hf__foreign_same(struct hf_arena *arena, const char *name,
+                                            struct hf_item seen);
+
+struct hf_item hf__item_set(struct hf_arena *arena, struct hf_item item, const char *name,
+                            struct hf_value value);
+struct hf_item hf__item_set_all(struct hf_arena *arena, struct hf_item item, struct hf_item extra);
+
+/* 16 bytes that belong to this version of this grant, and to nothing else. */
+void hf__derive(const struct hf_id *grant, int64_t version, unsigned which, unsigned char ret[16]);
+
+bool hf__foreign_name_of(const struct hf_layout *layout, struct hf_item item, struct hf_slice *ret);
+/* Whether it is the key's name, the sort key's, or one of a NULL-terminated list. */
+const char *hf__foreign_refuses_extra(const struct hf_layout *layout, const char *const *taken,
+                                      struct hf_slice name);
+const char *hf__foreign_refuses_name(struct hf_slice name);
+
+/* Attributes by type; false if there is none, or of another type or out of range. */
+bool hf__item_text(struct hf_item item, const char *name, struct hf_slice *ret);
+bool hf__item_int(struct hf_item item, const char *name, int64_t least, int64_t *ret);
+bool hf__item_bytes(struct hf_item item, const char *name, struct hf_slice *ret);
+
+#endif

@@ -1,0 +1,185 @@
+/*
+ * lockservice: LockServiceCentral's records. A lock is "namespace:lockName", and
+ * held up to and including the second `expiry`.
+ *
+ *   lockId S · namespace S · lockName S · owner S · instanceId S ·
+ *   leaseDuration N (s) · expiry N (epoch s; also the table's TTL)
+ *
+ * Invariant: the instance id is the grant, so no two grants share one.
+ */
+#include "format/foreign.h"
+
+enum { NAME_LEAST = 3, NAME_MOST = 64 };
+
+static const char *const own_names[] = {"namespace",     "lockName", "owner", "instanceId",
+                                        "leaseDuration", "expiry",   NULL};
+
+static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool has_item,
+                  struct hf_item item, struct hf_record *ret)
+{
+    (void)layout, (void)arena;
+    *ret = (struct hf_record){.exists = has_item};
+    if (!has_item) return;
+    ret->item = item;
+    int64_t expiry_s, lease_s;
+    struct hf_slice instance;
+    if (!hf__item_text(item, "owner", &ret->owner) ||
+        !hf__item_text(item, "instanceId", &instance) || instance.len == 0 ||
+        !hf__item_int(item, "expiry", 0, &expiry_s) || expiry_s > INT64_MAX / 4000) {
+        ret->damaged = true;
+        return;
+    }
+    ret->exclusive = true;
+    ret->holder.grant = instance;
+    ret->liveness = (struct hf_liveness){
+        .id = instance, .version = instance, .expires_unix_ms = expiry_s * 1000 + 999};
+    if (hf__item_int(item, "leaseDuration", 1, &lease_s) && lease_s <= HF_LEASE_MAX_MS / 1000)
+        ret->liveness.lease_ms = lease_s * 1000;
+}
+
+static void read_lock(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
+                      struct hf_op *ret)
+{
+    hf__foreign_get(layout, arena, name, ret);
+}
+
+/* Whole seconds, to the holder's side. */
+static int64_t lease_s(const struct hf_claim *claim)
+{
+    return (claim->lease_ms + 999) / 1000;
+}
+
+static int64_t expiry_s(int64_t expires_unix_ms)
+{
+    return (expires_unix_ms + 999) / 1000;
+}
+
+static const struct hf_condition *is_mine(struct hf_arena *arena, const struct hf_claim *claim)
+{
+    return hf__cond_and(
+        arena, hf__cond_compare(arena, "owner", HF_EQ, hf__s(claim->owner)),
+        hf__cond_compare(arena, "instanceId", HF_EQ, hf__s(hf__id_text(arena, &claim->grant))));
+}
+
+static void put(const struct hf_layout *layout, struct hf_arena *arena,
+                const struct hf_claim *claim, const struct hf_condition *condition,
+                struct hf_op *ret)
+{
+    const char *colon = memchr(claim->name.ptr, ':', claim->name.len);
+    size_t len = colon ? (size_t)(colon - claim->name.ptr) : claim->name.len;
+    struct hf_slice first = hf__slice(claim->name.ptr, len);
+    struct hf_slice second = hf__slice_skip(claim->name, colon ? len + 1 : len);
+    struct hf_item item = claim->extra;
+    item = hf__item_set(arena, item, "namespace", hf__s(hf__arena_copy(arena, first)));
+    item = hf__item_set(arena, item, "lockName", hf__s(hf__arena_copy(arena, second)));
+    item = hf__item_set(arena, item, "owner", hf__s(claim->owner));
+    item = hf__item_set(arena, item, "instanceId", hf__s(hf__id_text(arena, &claim->grant)));
+    item = hf__item_set(arena, item, "leaseDuration", hf__n(arena, lease_s(claim)));
+    item = hf__item_set(arena, item, "expiry", hf__n(arena, expiry_s(claim->expires_unix_ms)));
+    hf__foreign_put(layout, arena, claim->name, item, condition, ret);
+}
+
+static void acquire(const struct hf_layout *layout, struct hf_arena *arena,
+                    const struct hf_claim *claim, const struct hf_record *seen, struct hf_op *ret)
+{
+    (void)seen;
+    const struct hf_condition *expired = hf__cond_compare(
+        arena, "expiry", HF_LT, hf__n(arena, (claim->now_unix_ms - claim->skew_ms) / 1000));
+    put(layout, arena, claim,
+        claim->only_if_exists ? expired
+                              : hf__cond_or(arena, hf__foreign_absent(layout, arena), expired),
+        ret);
+}
+
+static void take(const struct hf_layout *layout, struct hf_arena *arena,
+                 const struct hf_claim *claim, const struct hf_record *seen, struct hf_op *ret)
+{
+    put(layout, arena, claim,
+        hf__cond_and(arena, hf__foreign_same(arena, "expiry", seen->item),
+                     hf__cond_and(arena, hf__foreign_same(arena, "owner", seen->item),
+                                  hf__foreign_same(arena, "instanceId", seen->item))),
+        ret);
+}
+
+static void renew(const struct hf_layout *layout, struct hf_arena *arena,
+                  const struct hf_claim *claim, struct hf_op *ret)
+{
+    const struct hf_condition *condition = hf__cond_and(
+        arena, is_mine(arena, claim),
+        hf__cond_compare(arena, "expiry", HF_EQ, hf__n(arena, expiry_s(claim->before_unix_ms))));
+    struct hf_update *update = hf__foreign_update(layout, arena, claim->name, condition, ret);
+    hf__update_set(arena, update, "leaseDuration", hf__n(arena, lease_s(claim)));
+    hf__update_set(arena, update, "expiry", hf__n(arena, expiry_s(claim->expires_unix_ms)));
+}
+
+static void release(const struct hf_layout *layout, struct hf_arena *arena,
+                    const struct hf_claim *claim, struct hf_op *ret)
+{
+    hf__foreign_delete(layout, arena, claim->name, is_mine(arena, claim), ret);
+}
+
+static bool holds(const struct hf_record *record, const struct hf_claim *claim)
+{
+    return record->exclusive && hf__id_is(&claim->grant, record->holder.grant);
+}
+
+static bool at_version(const struct hf_record *record, const struct hf_claim *claim)
+{
+    return record->liveness.expires_unix_ms / 1000 == expiry_s(claim->expires_unix_ms);
+}
+
+static void force(const struct hf_layout *layout, struct hf_arena *arena,
+                  const struct hf_record *seen, struct hf_slice name, struct hf_slice grant,
+                  struct hf_slice by, struct hf_slice reason, int64_t ttl_unix_s, bool note_only,
+                  struct hf_op *ret)
+{
+    (void)by, (void)reason, (void)ttl_unix_s, (void)note_only, (void)seen;
+    hf__foreign_delete(layout, arena, name,
+                       hf__cond_compare(arena, "instanceId", HF_EQ, hf__s(grant)), ret);
+}
+
+static bool is_part(struct hf_slice part)
+{
+    if (part.len < NAME_LEAST || part.len > NAME_MOST) return false;
+    for (size_t i = 0; i < part.len; i++) {
+        char c = part.ptr[i];
+        bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    c == '_' || c == '-';
+        if (!good) return false;
+    }
+    return true;
+}
+
+static const char *refuses_name(struct hf_slice name)
+{
+    const char *colon = name.len ? memchr(name.ptr, ':', name.len) : NULL;
+    size_t len = colon ? (size_t)(colon - name.ptr) : 0;
+    if (!colon || !is_part(hf__slice(name.ptr, len)) || !is_part(hf__slice_skip(name, len + 1)))
+        return "this format wants NAMESPACE:NAME, each 3 to 64 of letters, digits, _ and -";
+    return NULL;
+}
+
+static const char *refuses_extra(const struct hf_layout *layout, struct hf_slice name)
+{
+    return hf__foreign_refuses_extra(layout, own_names, name);
+}
+
+const struct hf_format hf__format_lockservice = {
+    .name = "lockservice",
+    .default_table = "locks",
+    .default_key = "lockId",
+    .can = HF_CAN_EXPIRE | HF_CAN_RENEW | HF_CAN_FORCE | HF_NEEDS_CLOCK,
+    .ttl_name = "expiry",
+    .read = read_lock,
+    .parse = parse,
+    .acquire = acquire,
+    .take = take,
+    .renew = renew,
+    .release = release,
+    .holds = holds,
+    .at_version = at_version,
+    .force = force,
+    .name_of = hf__foreign_name_of,
+    .refuses_name = refuses_name,
+    .refuses_extra = refuses_extra,
+};

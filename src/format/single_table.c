@@ -1,0 +1,190 @@
+/*
+ * single-table: a lock among an application's own items.
+ *
+ *   PK S = LOCK#<name> · SK S = LOCK · LockID S (owner_unix-nanoseconds) · Owner S ·
+ *   AcquiredAt, ExpiresAt S (RFC 3339, whole seconds, Z) · TTL N (epoch s)
+ *
+ * Invariants
+ * P1  We write UTC. Moments with an offset are read, and never compared as text.
+ * P2  The nanoseconds of a LockID are the grant's, so no two grants share one.
+ */
+#include "base/text.h"
+#include "format/foreign.h"
+
+static const char *const own_names[] = {"LockID", "Owner", "AcquiredAt", "ExpiresAt", "TTL", NULL};
+
+static struct hf_slice moment(struct hf_arena *arena, int64_t unix_s)
+{
+    int64_t year;
+    int month, day;
+    int64_t days = unix_s / 86400, rest = unix_s % 86400;
+    hf__date_from_days(days, &year, &month, &day);
+    return hf__arena_printf(arena, "%04lld-%02d-%02dT%02d:%02d:%02dZ", (long long)year, month, day,
+                            (int)(rest / 3600), (int)(rest / 60 % 60), (int)(rest % 60));
+}
+
+static struct hf_slice lock_id(struct hf_arena *arena, const struct hf_claim *claim)
+{
+    uint64_t random;
+    memcpy(&random, claim->grant.bytes, sizeof random);
+    /* 19 digits, as a time in our century has. */
+    return hf__arena_printf(
+        arena, "%.*s_%llu", HF_FMT(claim->owner),
+        (unsigned long long)(1000000000000000000u + random % 900000000000000000u));
+}
+
+static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool has_item,
+                  struct hf_item item, struct hf_record *ret)
+{
+    (void)layout, (void)arena;
+    *ret = (struct hf_record){.exists = has_item};
+    if (!has_item) return;
+    ret->item = item;
+    struct hf_slice id, expires, acquired;
+    int64_t expires_ms;
+    if (!hf__item_text(item, "LockID", &id) || id.len == 0 ||
+        !hf__item_text(item, "Owner", &ret->owner) || !hf__item_text(item, "ExpiresAt", &expires) ||
+        !hf__parse_rfc3339(expires, &expires_ms) || expires_ms <= 0) {
+        ret->damaged = true;
+        return;
+    }
+    if (hf__item_text(item, "AcquiredAt", &acquired))
+        hf__parse_rfc3339(acquired, &ret->since_unix_ms);
+    ret->exclusive = true;
+    ret->holder.grant = id;
+    /* Held up to and including that second: expired is what lies before now. */
+    ret->liveness =
+        (struct hf_liveness){.id = id, .version = id, .expires_unix_ms = expires_ms + 999};
+}
+
+static void read_lock(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
+                      struct hf_op *ret)
+{
+    hf__foreign_get(layout, arena, name, ret);
+}
+
+static int64_t expires_s(int64_t expires_unix_ms)
+{
+    return (expires_unix_ms + 999) / 1000;
+}
+
+static void put(const struct hf_layout *layout, struct hf_arena *arena,
+                const struct hf_claim *claim, const struct hf_condition *condition,
+                struct hf_op *ret)
+{
+    int64_t until_s = expires_s(claim->expires_unix_ms);
+    struct hf_item item = claim->extra;
+    item = hf__item_set(arena, item, "LockID", hf__s(lock_id(arena, claim)));
+    item = hf__item_set(arena, item, "Owner", hf__s(claim->owner));
+    item = hf__item_set(arena, item, "AcquiredAt", hf__s(moment(arena, claim->now_unix_ms / 1000)));
+    item = hf__item_set(arena, item, "ExpiresAt", hf__s(moment(arena, until_s)));
+    item = hf__item_set(arena, item, "TTL", hf__n(arena, until_s));
+    hf__foreign_put(layout, arena, claim->name, item, condition, ret);
+}
+
+static void acquire(const struct hf_layout *layout, struct hf_arena *arena,
+                    const struct hf_claim *claim, const struct hf_record *seen, struct hf_op *ret)
+{
+    (void)seen;
+    /* P1: of two texts in UTC the smaller one is earlier. */
+    struct hf_operand in_utc[2] = {
+        hf__operand_path(hf__path(arena, HF_LIT("ExpiresAt"))),
+        hf__operand_value(hf__s_str("Z")),
+    };
+    const struct hf_condition *expired = hf__cond_and(
+        arena,
+        hf__cond_compare(arena, "ExpiresAt", HF_LT,
+                         hf__s(moment(arena, (claim->now_unix_ms - claim->skew_ms) / 1000))),
+        hf__cond(arena, HF_CONTAINS, in_utc, 2));
+    put(layout, arena, claim,
+        claim->only_if_exists ? expired
+                              : hf__cond_or(arena, hf__foreign_absent(layout, arena), expired),
+        ret);
+}
+
+static void take(const struct hf_layout *layout, struct hf_arena *arena,
+                 const struct hf_claim *claim, const struct hf_record *seen, struct hf_op *ret)
+{
+    put(layout, arena, claim,
+        hf__cond_and(arena, hf__foreign_same(arena, "LockID", seen->item),
+                     hf__foreign_same(arena, "ExpiresAt", seen->item)),
+        ret);
+}
+
+static const struct hf_condition *is_mine(struct hf_arena *arena, const struct hf_claim *claim)
+{
+    return hf__cond_and(arena,
+                        hf__cond_compare(arena, "LockID", HF_EQ, hf__s(lock_id(arena, claim))),
+                        hf__cond_compare(arena, "Owner", HF_EQ, hf__s(claim->owner)));
+}
+
+static void renew(const struct hf_layout *layout, struct hf_arena *arena,
+                  const struct hf_claim *claim, struct hf_op *ret)
+{
+    const struct hf_condition *condition =
+        hf__cond_and(arena, is_mine(arena, claim),
+                     hf__cond_compare(arena, "ExpiresAt", HF_EQ,
+                                      hf__s(moment(arena, expires_s(claim->before_unix_ms)))));
+    struct hf_update *update = hf__foreign_update(layout, arena, claim->name, condition, ret);
+    int64_t until_s = expires_s(claim->expires_unix_ms);
+    hf__update_set(arena, update, "ExpiresAt", hf__s(moment(arena, until_s)));
+    hf__update_set(arena, update, "TTL", hf__n(arena, until_s));
+}
+
+static void release(const struct hf_layout *layout, struct hf_arena *arena,
+                    const struct hf_claim *claim, struct hf_op *ret)
+{
+    hf__foreign_delete(layout, arena, claim->name, is_mine(arena, claim), ret);
+}
+
+static bool holds(const struct hf_record *record, const struct hf_claim *claim)
+{
+    struct hf_arena arena = {0};
+    bool same = record->exclusive && hf__slice_eq(record->holder.grant, lock_id(&arena, claim));
+    same = same && !arena.failed;
+    hf__arena_free(&arena);
+    return same;
+}
+
+static bool at_version(const struct hf_record *record, const struct hf_claim *claim)
+{
+    return record->liveness.expires_unix_ms / 1000 == expires_s(claim->expires_unix_ms);
+}
+
+static void force(const struct hf_layout *layout, struct hf_arena *arena,
+                  const struct hf_record *seen, struct hf_slice name, struct hf_slice grant,
+                  struct hf_slice by, struct hf_slice reason, int64_t ttl_unix_s, bool note_only,
+                  struct hf_op *ret)
+{
+    (void)by, (void)reason, (void)ttl_unix_s, (void)note_only, (void)seen;
+    hf__foreign_delete(layout, arena, name, hf__cond_compare(arena, "LockID", HF_EQ, hf__s(grant)),
+                       ret);
+}
+
+static const char *refuses_extra(const struct hf_layout *layout, struct hf_slice name)
+{
+    return hf__foreign_refuses_extra(layout, own_names, name);
+}
+
+const struct hf_format hf__format_single_table = {
+    .name = "single-table",
+    .default_table = "locks",
+    .default_key = "PK",
+    .default_prefix = "LOCK#",
+    .default_sort = "SK",
+    .default_sort_value = "LOCK",
+    .can = HF_CAN_EXPIRE | HF_CAN_RENEW | HF_CAN_FORCE | HF_CAN_SORT | HF_NEEDS_CLOCK,
+    .ttl_name = "TTL",
+    .read = read_lock,
+    .parse = parse,
+    .acquire = acquire,
+    .take = take,
+    .renew = renew,
+    .release = release,
+    .holds = holds,
+    .at_version = at_version,
+    .force = force,
+    .name_of = hf__foreign_name_of,
+    .refuses_name = hf__foreign_refuses_name,
+    .refuses_extra = refuses_extra,
+};
