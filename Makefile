@@ -11,6 +11,7 @@
 #   make valgrind   the unit tests under valgrind
 #   make sim        SCHEDULES schedules (default 100000) per profile, on all cores
 #   make sim-mutants  every deliberate bug in the protocol must be caught
+#   make interop    beside the original lock clients, on DynamoDB Local
 #   make fuzz       each fuzz target for FUZZ_SECONDS (default 10)
 #   make analyze    gcc -fanalyzer
 #   make clean      remove build/, with the test servers installed there
@@ -23,7 +24,7 @@ JOBS ?= $(shell nproc)
 
 SCHEDULES ?= 100000
 
-.PHONY: all run test bench install format lint asan tsan valgrind sim sim-mutants fuzz analyze clean
+.PHONY: all run test bench install format lint asan tsan valgrind sim sim-mutants interop fuzz analyze clean
 
 # $(call build,PRESET[,TARGET]): configures once, then builds.
 define build
@@ -88,6 +89,12 @@ sim-mutants:
 	@tools/setup test
 	$(call build,bench,holdfast-sim-mutants)
 	@tests/sim/mutants build/bench/tests/holdfast-sim-mutants
+
+interop:
+	@tools/setup interop
+	$(call build,bench,interop_ours)
+	@tests/interop/build build/interop
+	@tests/servers/with-dynamodb-local tests/interop/run build/bench build/interop
 
 fuzz:
 	@tools/setup lint

@@ -23,6 +23,7 @@ struct force {
     struct hf_arena round; /* the record */
     struct hf_slice by;
     struct hf_slice reason;
+    struct hf_slice owner; /* of whom we found */
     struct hf_record record;
     struct hf_holder holder; /* whose turn it is; its texts are in `arena` */
     bool revoked;            /* the holder has been told */
@@ -231,7 +232,12 @@ static void was_read(struct hf_core *core, struct hf_request *request,
     /* Only those who held it when we came: whoever comes in later is not meant. */
     struct hf_slice before = force->holder.grant;
     choose_holder(force);
-    if (force->any && force->record.exclusive && !hf__slice_eq(before, force->holder.grant)) {
+    /* Where a heartbeat changes what names the holder, its owner tells. */
+    bool same = hf__slice_eq(before, force->holder.grant) ||
+                (!(core->options.format->can & HF_CAN_SESSION) &&
+                 hf__slice_eq(force->owner, force->record.owner));
+    if (!force->any) force->owner = hf__arena_copy(&force->arena, force->record.owner);
+    if (force->any && force->record.exclusive && !same) {
         finish(core, force, 0, "");
         return;
     }
