@@ -22,7 +22,7 @@
  *     guard with the token.
  *   - It does not survive a hand in the table. Who deletes its record, or
  *     releases it by force, frees it while its holder still believes in it, for
- *     up to one lease.
+ *     up to one lease; who deletes a store's file, for as long as it is open.
  *   - Waiting is fair within one client, not between clients.
  *
  * Threads. Every function may be called from any thread at any time, unless it

@@ -188,7 +188,9 @@ static void failed(struct hf_core *core, struct hf_attempt *attempt, const struc
                    int64_t now_us)
 {
     attempt->error = answer->error;
-    attempt->failures++;
+    if (++attempt->failures == TRY_FAILURES && !is_try(attempt)) /* who tries is told anyway */
+        hf__log(&core->options.log, HF_LOG_WARN, "lock \"%s\": %s; trying again",
+                attempt->name->text, answer->error.message);
     if (is_try(attempt) && attempt->failures >= TRY_FAILURES) {
         hf__error_prefix(&attempt->error, "lock \"%s\"", attempt->name->text);
         finish(core, attempt, answer->code, now_us);

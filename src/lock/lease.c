@@ -209,7 +209,11 @@ static void confirm(struct hf_core *core, struct hf_lease *lease, int64_t lease_
 
 static void failed(struct hf_core *core, struct hf_lease *lease, int code, int64_t now_us)
 {
-    if (lease->failures++ == 0) lease->failing_us = now_us;
+    if (lease->failures++ == 0) {
+        lease->failing_us = now_us;
+        hf__log(&core->options.log, HF_LOG_WARN, "a renewal failed: %s; %lld ms are left",
+                hf_error_meaning(code), (long long)((lease->valid_until_us - now_us) / 1000));
+    }
     lease->failure_code = code;
     lease->renew_at_us = now_us + hf__backoff_us(core, lease->failures, lease->lease_ms * 1000 / 8);
 }
