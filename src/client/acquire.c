@@ -84,7 +84,7 @@ static int check_attributes(struct hf_client *client, const struct hf_acquire_op
     for (size_t i = 0; i < options->attribute_count; i++) {
         struct hf_slice name = hf__slice_str(options->attributes[i].name);
         struct hf_slice text = hf__slice_str(options->attributes[i].text);
-        const char *refusal = core->format->refuses_extra(&core->layout, name);
+        const char *refusal = hf__format_refuses_extra(core->format, &core->layout, name);
         if (!refusal && !hf__utf8_valid(text)) refusal = "its text is not UTF-8";
         if (!refusal && text.len > DATA_MAX) refusal = "its text is too long";
         if (refusal)

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "client/client.h"
-#include "format/foreign.h"
+#include "format/keyed.h"
 
 enum { PAGE = 100, PAGE_MAX = 10000, FORCE_MS = 60000 };
 
@@ -189,7 +189,7 @@ int hf_list(struct hf_client *client, const struct hf_list_options *given,
     if (options.cursor) { /* the key of the last item; its sort key is the layout's */
         struct hf_layout bare = core->layout;
         bare.prefix = HF_LIT("");
-        call.op.start_key = hf__foreign_key(&bare, &page->arena, hf__slice_str(options.cursor));
+        call.op.start_key = hf__keyed_key(&bare, &page->arena, hf__slice_str(options.cursor));
     }
     code = hf__client_run(client, &call, reterr);
     if (code == 0) code = fill_page(page, core, &call.answer, &options, reterr);

@@ -13,7 +13,7 @@
  */
 #include "base/random.h"
 #include "format/duration.h"
-#include "format/foreign.h"
+#include "format/keyed.h"
 
 static const char *const own_names[] = {"ownerName",  "leaseDuration", "recordVersionNumber",
                                         "isReleased", "data",          NULL};
@@ -58,7 +58,7 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
 static void read_lock(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
                       struct hf_op *ret)
 {
-    hf__foreign_get(layout, arena, name, ret);
+    hf__keyed_get(layout, arena, name, ret);
 }
 
 /* ---- writing; `spell` is what the two formats differ in ---- */
@@ -78,10 +78,10 @@ static void write_record(const struct hf_layout *layout, struct hf_arena *arena,
         item = hf__item_set(arena, item, "leaseDuration", lease);
         item = hf__item_set(arena, item, "recordVersionNumber", version);
         if (claim->has_data) item = hf__item_set(arena, item, "data", hf__b(claim->data));
-        hf__foreign_put(layout, arena, claim->name, item, condition, ret);
+        hf__keyed_put(layout, arena, claim->name, item, condition, ret);
         return;
     }
-    struct hf_update *update = hf__foreign_update(layout, arena, claim->name, condition, ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, claim->name, condition, ret);
     hf__update_set(arena, update, "ownerName", owner);
     hf__update_set(arena, update, "leaseDuration", lease);
     hf__update_set(arena, update, "recordVersionNumber", version);
@@ -112,8 +112,8 @@ static void acquire_as(const struct hf_layout *layout, struct hf_arena *arena,
     const struct hf_condition *released =
         hf__cond_compare(arena, "isReleased", HF_EQ, hf__s_str("1"));
     const struct hf_condition *condition =
-        claim->only_if_exists ? hf__cond_and(arena, hf__foreign_exists(layout, arena), released)
-                              : hf__cond_or(arena, hf__foreign_absent(layout, arena), released);
+        claim->only_if_exists ? hf__cond_and(arena, hf__keyed_exists(layout, arena), released)
+                              : hf__cond_or(arena, hf__keyed_absent(layout, arena), released);
     write_record(layout, arena, claim, condition, spell, ret);
 }
 
@@ -126,8 +126,8 @@ static void take_as(const struct hf_layout *layout, struct hf_arena *arena,
                     const struct hf_claim *claim, const struct hf_record *seen, spell_fn spell,
                     struct hf_op *ret)
 {
-    const struct hf_condition *condition = hf__cond_and(arena, hf__foreign_exists(layout, arena),
-                                                        version_is(arena, seen->holder.grant));
+    const struct hf_condition *condition =
+        hf__cond_and(arena, hf__keyed_exists(layout, arena), version_is(arena, seen->holder.grant));
     write_record(layout, arena, claim, condition, spell, ret);
 }
 
@@ -142,14 +142,14 @@ static const struct hf_condition *mine(const struct hf_layout *layout, struct hf
                                version_is(arena, version_text(arena, &claim->grant, version + 1)));
     const struct hf_condition *owner =
         hf__cond_compare(arena, "ownerName", HF_EQ, hf__s(claim->owner));
-    return hf__cond_and(arena, hf__foreign_exists(layout, arena),
+    return hf__cond_and(arena, hf__keyed_exists(layout, arena),
                         hf__cond_and(arena, versions, owner));
 }
 
 static void renew_as(const struct hf_layout *layout, struct hf_arena *arena,
                      const struct hf_claim *claim, spell_fn spell, struct hf_op *ret)
 {
-    struct hf_update *update = hf__foreign_update(
+    struct hf_update *update = hf__keyed_update(
         layout, arena, claim->name, mine(layout, arena, claim, claim->version - 1), ret);
     hf__update_set(arena, update, "leaseDuration", hf__s(spell(arena, claim->lease_ms)));
     hf__update_set(arena, update, "recordVersionNumber",
@@ -161,10 +161,10 @@ static void release(const struct hf_layout *layout, struct hf_arena *arena,
 {
     const struct hf_condition *condition = mine(layout, arena, claim, claim->version);
     if (!layout->keep_on_release) {
-        hf__foreign_delete(layout, arena, claim->name, condition, ret);
+        hf__keyed_delete(layout, arena, claim->name, condition, ret);
         return;
     }
-    struct hf_update *update = hf__foreign_update(layout, arena, claim->name, condition, ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, claim->name, condition, ret);
     hf__update_set(arena, update, "isReleased", hf__s_str("1"));
     if (claim->has_data) hf__update_set(arena, update, "data", hf__b(claim->data));
 }
@@ -172,8 +172,8 @@ static void release(const struct hf_layout *layout, struct hf_arena *arena,
 static void set_data(const struct hf_layout *layout, struct hf_arena *arena,
                      const struct hf_claim *claim, struct hf_op *ret)
 {
-    struct hf_update *update = hf__foreign_update(layout, arena, claim->name,
-                                                  mine(layout, arena, claim, claim->version), ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, claim->name,
+                                                mine(layout, arena, claim, claim->version), ret);
     if (claim->has_data) hf__update_set(arena, update, "data", hf__b(claim->data));
     else hf__update_remove(arena, update, "data");
 }
@@ -205,12 +205,7 @@ static void force(const struct hf_layout *layout, struct hf_arena *arena,
                   struct hf_op *ret)
 {
     (void)by, (void)reason, (void)ttl_unix_s, (void)note_only, (void)seen;
-    hf__foreign_delete(layout, arena, name, version_is(arena, grant), ret);
-}
-
-static const char *refuses_extra(const struct hf_layout *layout, struct hf_slice name)
-{
-    return hf__foreign_refuses_extra(layout, own_names, name);
+    hf__keyed_delete(layout, arena, name, version_is(arena, grant), ret);
 }
 
 /* ---- the two ---- */
@@ -244,8 +239,8 @@ SPELT(dynamolock, hf__duration_print_go)
         .can = HF_CAN_DATA | HF_CAN_OBSERVE | HF_CAN_RENEW | HF_CAN_FORCE | HF_CAN_SORT,           \
         .read = read_lock, .parse = parse, .acquire = format##_acquire, .take = format##_take,     \
         .renew = format##_renew, .release = release, .set_data = set_data, .holds = holds,         \
-        .at_version = at_version, .force = force, .name_of = hf__foreign_name_of,                  \
-        .refuses_name = hf__foreign_refuses_name, .refuses_extra = refuses_extra,                  \
+        .at_version = at_version, .force = force, .name_of = hf__keyed_name_of,                    \
+        .refuses_name = hf__keyed_refuses_name, .own_names = own_names,                            \
     }
 
 const struct hf_format hf__format_awslabs = FORMAT(awslabs);

@@ -13,7 +13,7 @@
  * D3  The clock is the store's: what is written comes from its high end, what is
  *     compared from its low end.
  */
-#include "format/foreign.h"
+#include "format/keyed.h"
 
 enum { RELEASED_MS = 1000, TOKEN_BYTES = 8 };
 
@@ -82,7 +82,7 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
 static void read_lock(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
                       struct hf_op *ret)
 {
-    hf__foreign_get(layout, arena, name, ret);
+    hf__keyed_get(layout, arena, name, ret);
 }
 
 static int64_t next_token(const struct hf_layout *layout, const struct hf_record *seen)
@@ -106,26 +106,26 @@ static void put(const struct hf_layout *layout, struct hf_arena *arena,
     if (layout->fencing)
         item =
             hf__item_set(arena, item, "fencingToken", token_value(arena, next_token(layout, seen)));
-    hf__foreign_put(layout, arena, claim->name, item, condition, ret);
+    hf__keyed_put(layout, arena, claim->name, item, condition, ret);
 }
 
 static const struct hf_condition *as_seen(struct hf_arena *arena, struct hf_item seen)
 {
-    return hf__cond_and(arena, hf__foreign_same(arena, "until", seen),
-                        hf__cond_and(arena, hf__foreign_same(arena, "owner", seen),
-                                     hf__foreign_same(arena, "fencingToken", seen)));
+    return hf__cond_and(arena, hf__keyed_same(arena, "until", seen),
+                        hf__cond_and(arena, hf__keyed_same(arena, "owner", seen),
+                                     hf__keyed_same(arena, "fencingToken", seen)));
 }
 
 static void acquire(const struct hf_layout *layout, struct hf_arena *arena,
                     const struct hf_claim *claim, const struct hf_record *seen, struct hf_op *ret)
 {
-    const struct hf_condition *free = hf__foreign_absent(layout, arena);
+    const struct hf_condition *free = hf__keyed_absent(layout, arena);
     if (layout->fencing && seen && seen->exists) free = as_seen(arena, seen->item);
     else if (!layout->fencing)
         free = hf__cond_or(arena, free,
                            hf__cond_compare(arena, "until", HF_LE,
                                             hf__n(arena, claim->now_unix_ms - claim->skew_ms)));
-    if (claim->only_if_exists) free = hf__cond_and(arena, free, hf__foreign_exists(layout, arena));
+    if (claim->only_if_exists) free = hf__cond_and(arena, free, hf__keyed_exists(layout, arena));
     put(layout, arena, claim, seen, free, ret);
 }
 
@@ -152,8 +152,8 @@ static const struct hf_condition *mine(struct hf_arena *arena, const struct hf_c
 static void renew(const struct hf_layout *layout, struct hf_arena *arena,
                   const struct hf_claim *claim, struct hf_op *ret)
 {
-    struct hf_update *update = hf__foreign_update(layout, arena, claim->name,
-                                                  mine(arena, claim, claim->before_unix_ms), ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, claim->name,
+                                                mine(arena, claim, claim->before_unix_ms), ret);
     hf__update_set(arena, update, "until", hf__n(arena, claim->expires_unix_ms));
 }
 
@@ -164,10 +164,10 @@ static void release(const struct hf_layout *layout, struct hf_arena *arena,
         hf__cond_compare(arena, "owner", HF_EQ, hf__s(owner_text(arena, claim)));
     if (claim->expires_unix_ms) condition = mine(arena, claim, claim->expires_unix_ms);
     if (!layout->fencing) {
-        hf__foreign_delete(layout, arena, claim->name, condition, ret);
+        hf__keyed_delete(layout, arena, claim->name, condition, ret);
         return;
     }
-    struct hf_update *update = hf__foreign_update(layout, arena, claim->name, condition, ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, claim->name, condition, ret);
     hf__update_set(arena, update, "until", hf__n(arena, RELEASED_MS));
 }
 
@@ -189,16 +189,11 @@ static void force(const struct hf_layout *layout, struct hf_arena *arena,
     (void)by, (void)reason, (void)ttl_unix_s, (void)note_only, (void)seen;
     const struct hf_condition *held = hf__cond_compare(arena, "owner", HF_EQ, hf__s(grant));
     if (!layout->fencing) {
-        hf__foreign_delete(layout, arena, name, held, ret);
+        hf__keyed_delete(layout, arena, name, held, ret);
         return;
     }
-    struct hf_update *update = hf__foreign_update(layout, arena, name, held, ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, name, held, ret);
     hf__update_set(arena, update, "until", hf__n(arena, RELEASED_MS));
-}
-
-static const char *refuses_extra(const struct hf_layout *layout, struct hf_slice name)
-{
-    return hf__foreign_refuses_extra(layout, own_names, name);
 }
 
 const struct hf_format hf__format_dlock = {
@@ -218,7 +213,7 @@ const struct hf_format hf__format_dlock = {
     .holds = holds,
     .at_version = at_version,
     .force = force,
-    .name_of = hf__foreign_name_of,
-    .refuses_name = hf__foreign_refuses_name,
-    .refuses_extra = refuses_extra,
+    .name_of = hf__keyed_name_of,
+    .refuses_name = hf__keyed_refuses_name,
+    .own_names = own_names,
 };

@@ -13,7 +13,7 @@
  * U3  A fail-closed lock has no lease: it stays until its guid releases it, or a
  *     person does.
  */
-#include "format/foreign.h"
+#include "format/keyed.h"
 
 enum { GUID_BYTES = 64, RELEASED_MS = 1 };
 
@@ -75,7 +75,7 @@ static void parse_closed(const struct hf_layout *layout, struct hf_arena *arena,
 static void read_lock(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
                       struct hf_op *ret)
 {
-    hf__foreign_get(layout, arena, name, ret);
+    hf__keyed_get(layout, arena, name, ret);
 }
 
 static int64_t next_token(const struct hf_layout *layout, const struct hf_record *seen)
@@ -98,23 +98,23 @@ static void put_open(const struct hf_layout *layout, struct hf_arena *arena,
     if (layout->trust_clock && claim->expires_unix_ms)
         item = hf__item_set(arena, item, "lockAcquiredTimeUnixMs",
                             hf__n(arena, claim->expires_unix_ms - claim->lease_ms));
-    hf__foreign_put(layout, arena, claim->name, item, condition, ret);
+    hf__keyed_put(layout, arena, claim->name, item, condition, ret);
 }
 
 static const struct hf_condition *as_seen(struct hf_arena *arena, struct hf_item seen)
 {
-    return hf__cond_and(arena, hf__foreign_same(arena, "guid", seen),
-                        hf__foreign_same(arena, "fencingToken", seen));
+    return hf__cond_and(arena, hf__keyed_same(arena, "guid", seen),
+                        hf__keyed_same(arena, "fencingToken", seen));
 }
 
 static void acquire_open(const struct hf_layout *layout, struct hf_arena *arena,
                          const struct hf_claim *claim, const struct hf_record *seen,
                          struct hf_op *ret)
 {
-    const struct hf_condition *condition = hf__foreign_absent(layout, arena);
+    const struct hf_condition *condition = hf__keyed_absent(layout, arena);
     if (seen && seen->exists) condition = as_seen(arena, seen->item);
     else if (claim->only_if_exists)
-        condition = hf__cond_and(arena, condition, hf__foreign_exists(layout, arena));
+        condition = hf__cond_and(arena, condition, hf__keyed_exists(layout, arena));
     put_open(layout, arena, claim, 1, next_token(layout, seen), claim->lease_ms, condition, ret);
 }
 
@@ -137,14 +137,14 @@ static const struct hf_condition *mine(const struct hf_layout *layout, struct hf
 {
     const struct hf_condition *guid = guid_is(arena, claim, version);
     if (claim->pending) guid = hf__cond_or(arena, guid, guid_is(arena, claim, version + 1));
-    return hf__cond_and(arena, hf__foreign_exists(layout, arena), guid);
+    return hf__cond_and(arena, hf__keyed_exists(layout, arena), guid);
 }
 
 static void renew_open(const struct hf_layout *layout, struct hf_arena *arena,
                        const struct hf_claim *claim, struct hf_op *ret)
 {
     /* An update, so that what others wrote beside it stays. */
-    struct hf_update *update = hf__foreign_update(
+    struct hf_update *update = hf__keyed_update(
         layout, arena, claim->name, mine(layout, arena, claim, claim->version - 1), ret);
     hf__update_set(arena, update, "guid", guid_of(arena, &claim->grant, claim->version));
     hf__update_set(arena, update, "leaseDurationMs", hf__n(arena, claim->lease_ms));
@@ -156,8 +156,8 @@ static void renew_open(const struct hf_layout *layout, struct hf_arena *arena,
 static void release_open(const struct hf_layout *layout, struct hf_arena *arena,
                          const struct hf_claim *claim, struct hf_op *ret)
 {
-    struct hf_update *update = hf__foreign_update(layout, arena, claim->name,
-                                                  mine(layout, arena, claim, claim->version), ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, claim->name,
+                                                mine(layout, arena, claim, claim->version), ret);
     hf__update_set(arena, update, "leaseDurationMs", hf__n(arena, RELEASED_MS));
 }
 
@@ -189,7 +189,7 @@ static void force_open(const struct hf_layout *layout, struct hf_arena *arena,
     (void)by, (void)reason, (void)ttl_unix_s, (void)note_only, (void)grant;
     /* The guid of the dead one must not renew it: it gets one that nobody has. */
     struct hf_update *update =
-        hf__foreign_update(layout, arena, name, as_seen(arena, seen->item), ret);
+        hf__keyed_update(layout, arena, name, as_seen(arena, seen->item), ret);
     struct hf_id nobody = {{0}};
     hf__update_set(arena, update, "leaseDurationMs", hf__n(arena, RELEASED_MS));
     hf__update_set(arena, update, "guid", guid_of(arena, &nobody, seen->token));
@@ -206,13 +206,13 @@ static void acquire_closed(const struct hf_layout *layout, struct hf_arena *aren
     struct hf_item item = claim->extra;
     item = hf__item_set(arena, item, "owner", hf__s(claim->owner));
     item = hf__item_set(arena, item, "guid", guid_of(arena, &claim->grant, 1));
-    hf__foreign_put(layout, arena, claim->name, item, hf__foreign_absent(layout, arena), ret);
+    hf__keyed_put(layout, arena, claim->name, item, hf__keyed_absent(layout, arena), ret);
 }
 
 static void release_closed(const struct hf_layout *layout, struct hf_arena *arena,
                            const struct hf_claim *claim, struct hf_op *ret)
 {
-    hf__foreign_delete(layout, arena, claim->name, guid_is(arena, claim, 1), ret);
+    hf__keyed_delete(layout, arena, claim->name, guid_is(arena, claim, 1), ret);
 }
 
 static void force_closed(const struct hf_layout *layout, struct hf_arena *arena,
@@ -221,13 +221,8 @@ static void force_closed(const struct hf_layout *layout, struct hf_arena *arena,
                          bool note_only, struct hf_op *ret)
 {
     (void)by, (void)reason, (void)ttl_unix_s, (void)note_only, (void)seen;
-    hf__foreign_delete(layout, arena, name, hf__cond_compare(arena, "guid", HF_EQ, hf__b(grant)),
-                       ret);
-}
-
-static const char *refuses_extra(const struct hf_layout *layout, struct hf_slice name)
-{
-    return hf__foreign_refuses_extra(layout, own_names, name);
+    hf__keyed_delete(layout, arena, name, hf__cond_compare(arena, "guid", HF_EQ, hf__b(grant)),
+                     ret);
 }
 
 const struct hf_format hf__format_fail_open = {
@@ -246,9 +241,9 @@ const struct hf_format hf__format_fail_open = {
     .holds = holds,
     .at_version = at_version,
     .force = force_open,
-    .name_of = hf__foreign_name_of,
-    .refuses_name = hf__foreign_refuses_name,
-    .refuses_extra = refuses_extra,
+    .name_of = hf__keyed_name_of,
+    .refuses_name = hf__keyed_refuses_name,
+    .own_names = own_names,
 };
 
 const struct hf_format hf__format_fail_closed = {
@@ -263,7 +258,7 @@ const struct hf_format hf__format_fail_closed = {
     .holds = holds,
     .at_version = at_version,
     .force = force_closed,
-    .name_of = hf__foreign_name_of,
-    .refuses_name = hf__foreign_refuses_name,
-    .refuses_extra = refuses_extra,
+    .name_of = hf__keyed_name_of,
+    .refuses_name = hf__keyed_refuses_name,
+    .own_names = own_names,
 };

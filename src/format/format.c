@@ -103,3 +103,16 @@ bool hf__revocation_parse(struct hf_slice text, struct hf_errand_text *ret, stru
 {
     return cut_last(&text, ret_reason) && cut_last(&text, ret_by) && hf__errand_parse(text, ret);
 }
+
+const char *hf__format_refuses_extra(const struct hf_format *format, const struct hf_layout *layout,
+                                     struct hf_slice name)
+{
+    if (name.len == 0 || name.len > 255) return "an attribute name has 1 to 255 bytes";
+    if (!hf__utf8_valid(name)) return "an attribute name is UTF-8 text";
+    if (hf__slice_eq(name, layout->key_name) || hf__slice_eq(name, layout->sort_name))
+        return "it is the name of the key";
+    for (const char *const *own = format->own_names; *own; own++) {
+        if (hf__slice_is(name, *own)) return "the format uses an attribute of this name itself";
+    }
+    return NULL;
+}

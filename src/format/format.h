@@ -206,9 +206,10 @@ struct hf_format {
     const char *default_prefix; /* NULL: none */
     const char *default_sort;   /* the sort key's name; NULL: none */
     const char *default_sort_value;
-    const char *ttl_name; /* the attribute for the table's TTL; NULL: none */
-    int64_t skew_ms;      /* how far clocks may differ; 0: the client's default */
-    unsigned can;         /* enum hf_format_ability */
+    const char *ttl_name;         /* the attribute for the table's TTL; NULL: none */
+    int64_t skew_ms;              /* how far clocks may differ; 0: the client's default */
+    const char *const *own_names; /* its attributes, which others may not have; ends in NULL */
+    unsigned can;                 /* enum hf_format_ability */
 
     void (*read)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
                  struct hf_op *ret);
@@ -248,9 +249,8 @@ struct hf_format {
                   const struct hf_record *seen, struct hf_op *ret);
     /* Whether the table's items with this key are locks, and what their names are. */
     bool (*name_of)(const struct hf_layout *layout, struct hf_item item, struct hf_slice *ret);
-    /* Why a lock or an additional attribute cannot have this name; NULL: it can. */
+    /* Why a lock cannot have this name; NULL: it can. */
     const char *(*refuses_name)(struct hf_slice name);
-    const char *(*refuses_extra)(const struct hf_layout *layout, struct hf_slice name);
 
     const struct hf_session_format *sessions; /* NULL: none */
     const struct hf_share_format *shares;     /* NULL: none */
@@ -268,6 +268,10 @@ extern const struct hf_format hf__format_fail_closed;
 enum { HF_FORMATS = 8 };
 /* By number, for those who list them. */
 const struct hf_format *hf__format_at(size_t index);
+
+/* Why an additional attribute cannot have this name; NULL: it can. */
+const char *hf__format_refuses_extra(const struct hf_format *format, const struct hf_layout *layout,
+                                     struct hf_slice name);
 
 /* By name; NULL if there is none. */
 const struct hf_format *hf__format_find(struct hf_slice name);

@@ -125,53 +125,10 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
 
 /* ---- building ---- */
 
-static struct hf_item key_item(const struct hf_layout *layout, struct hf_arena *arena,
-                               struct hf_slice key)
-{
-    struct hf_value value =
-        hf__s(hf__arena_copy(arena, key)); /* who asked may go before the answer */
-    return hf__item_with(arena, (struct hf_item){0}, layout->key_name, &value);
-}
-
-void hf__holdfast_get(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice key,
-                      struct hf_op *ret)
-{
-    *ret = (struct hf_op){
-        .kind = HF_GET_ITEM,
-        .table = layout->table,
-        .key = key_item(layout, arena, key),
-        .consistent = true,
-    };
-}
-
-const struct hf_condition *hf__holdfast_exists(const struct hf_layout *layout,
-                                               struct hf_arena *arena)
-{
-    struct hf_operand key = hf__operand_path(hf__path(arena, layout->key_name));
-    return hf__cond(arena, HF_EXISTS, &key, 1);
-}
-
-struct hf_update *hf__holdfast_update(const struct hf_layout *layout, struct hf_arena *arena,
-                                      struct hf_slice key, const struct hf_condition *condition,
-                                      struct hf_op *ret)
-{
-    struct hf_update *update = hf__arena_zalloc(arena, 1, sizeof *update);
-    *ret = (struct hf_op){
-        .kind = HF_UPDATE_ITEM,
-        .table = layout->table,
-        .key = key_item(layout, arena, key),
-        .condition = condition,
-        .update = update,
-        .returns = HF_RETURN_ALL_NEW,
-        .old_on_failure = true,
-    };
-    return update;
-}
-
 static void read_lock(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
                       struct hf_op *ret)
 {
-    hf__holdfast_get(layout, arena, name, ret);
+    hf__keyed_get(layout, arena, name, ret);
 }
 
 static const struct hf_condition *grant_is(struct hf_arena *arena, struct hf_slice grant)
@@ -270,8 +227,8 @@ static void acquire(const struct hf_layout *layout, struct hf_arena *arena,
     }
     condition = hf__cond_and(arena, condition, hf__cond_absent(arena, "holders"));
     if (claim->only_if_exists)
-        condition = hf__cond_and(arena, condition, hf__holdfast_exists(layout, arena));
-    write_grant(arena, claim, hf__holdfast_update(layout, arena, claim->name, condition, ret));
+        condition = hf__cond_and(arena, condition, hf__keyed_exists(layout, arena));
+    write_grant(arena, claim, hf__keyed_update(layout, arena, claim->name, condition, ret));
 }
 
 static void take(const struct hf_layout *layout, struct hf_arena *arena,
@@ -282,7 +239,7 @@ static void take(const struct hf_layout *layout, struct hf_arena *arena,
     if (seen->holder.session.len == 0 && version && !HF_BUG(TAKE_WITHOUT_VERSION))
         condition =
             hf__cond_and(arena, condition, hf__cond_compare(arena, "version", HF_EQ, *version));
-    struct hf_update *update = hf__holdfast_update(layout, arena, claim->name, condition, ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, claim->name, condition, ret);
     if (claim->limit == 0) {
         write_grant(arena, claim, update);
     } else {
@@ -297,7 +254,7 @@ static void renew(const struct hf_layout *layout, struct hf_arena *arena,
     const struct hf_condition *condition =
         hf__cond_and(arena, grant_is(arena, hf__id_text(arena, &claim->grant)),
                      hf__cond_compare(arena, "version", HF_EQ, hf__n(arena, claim->version - 1)));
-    write_lease(arena, claim, hf__holdfast_update(layout, arena, claim->name, condition, ret));
+    write_lease(arena, claim, hf__keyed_update(layout, arena, claim->name, condition, ret));
 }
 
 static void release(const struct hf_layout *layout, struct hf_arena *arena,
@@ -309,7 +266,7 @@ static void release(const struct hf_layout *layout, struct hf_arena *arena,
     }
     const struct hf_condition *condition = grant_is(arena, hf__id_text(arena, &claim->grant));
     if (HF_BUG(RELEASE_ANY)) condition = hf__cond_exists(arena, "grant");
-    struct hf_update *update = hf__holdfast_update(layout, arena, claim->name, condition, ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, claim->name, condition, ret);
     write_free(arena, claim->ttl_unix_s, update);
     write_data(arena, claim, update);
 }
@@ -321,7 +278,7 @@ static void set_data(const struct hf_layout *layout, struct hf_arena *arena,
         claim->limit > 0
             ? hf__holdfast_contains(arena, "holders", hf__holdfast_member(arena, claim))
             : grant_is(arena, hf__id_text(arena, &claim->grant));
-    struct hf_update *update = hf__holdfast_update(layout, arena, claim->name, condition, ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, claim->name, condition, ret);
     if (claim->has_data) hf__update_set(arena, update, "data", hf__b(claim->data));
     else hf__update_remove(arena, update, "data");
 }
@@ -349,7 +306,7 @@ static void force(const struct hf_layout *layout, struct hf_arena *arena,
 {
     const struct hf_condition *condition =
         seen->exclusive ? grant_is(arena, seen->holder.grant) : hf__cond_exists(arena, "holders");
-    struct hf_update *update = hf__holdfast_update(layout, arena, name, condition, ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, name, condition, ret);
     hf__update_set(arena, update, "forced", hf__s(grant));
     hf__update_set(arena, update, "forced_by", hf__s(by));
     hf__update_set(arena, update, "forced_reason", hf__s(reason));
@@ -367,13 +324,7 @@ static void sweep(const struct hf_layout *layout, struct hf_arena *arena, struct
     const struct hf_condition *condition = hf__cond_and(
         arena, unchanged,
         hf__cond_and(arena, hf__cond_absent(arena, "grant"), hf__cond_absent(arena, "holders")));
-    *ret = (struct hf_op){
-        .kind = HF_DELETE_ITEM,
-        .table = layout->table,
-        .key = key_item(layout, arena, name),
-        .condition = condition,
-        .old_on_failure = true,
-    };
+    hf__keyed_delete(layout, arena, name, condition, ret);
 }
 
 static bool name_of(const struct hf_layout *layout, struct hf_item item, struct hf_slice *ret)
@@ -395,20 +346,10 @@ static const char *refuses_name(struct hf_slice name)
     return NULL;
 }
 
-static const char *refuses_extra(const struct hf_layout *layout, struct hf_slice name)
-{
-    static const char *const taken[] = {"token",     "owner",        "grant", "session", "version",
-                                        "lease",     "expires",      "ttl",   "holders", "limit",
-                                        "intent",    "since",        "data",  "forced",  "forced",
-                                        "forced_by", "forced_reason"};
-    if (name.len == 0 || name.len > 255) return "an attribute name has 1 to 255 bytes";
-    if (!hf__utf8_valid(name)) return "an attribute name is UTF-8 text";
-    if (hf__slice_eq(name, layout->key_name)) return "the key's name is taken";
-    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) {
-        if (hf__slice_is(name, taken[i])) return "the format uses an attribute of this name itself";
-    }
-    return NULL;
-}
+static const char *const own_names[] = {"token",         "owner",   "grant", "session", "version",
+                                        "lease",         "expires", "ttl",   "holders", "limit",
+                                        "intent",        "since",   "data",  "forced",  "forced_by",
+                                        "forced_reason", NULL};
 
 const struct hf_format hf__format_holdfast = {
     .name = "holdfast",
@@ -430,7 +371,7 @@ const struct hf_format hf__format_holdfast = {
     .sweep = sweep,
     .name_of = name_of,
     .refuses_name = refuses_name,
-    .refuses_extra = refuses_extra,
+    .own_names = own_names,
     .sessions = &hf__holdfast_sessions,
     .shares = &hf__holdfast_shares,
 };

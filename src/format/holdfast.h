@@ -2,23 +2,12 @@
 #ifndef HF_FORMAT_HOLDFAST_H
 #define HF_FORMAT_HOLDFAST_H
 
-#include "format/foreign.h"
+#include "format/keyed.h"
 
 #define HF_SESSION_PREFIX "holdfast:session:"
 
 extern const struct hf_session_format hf__holdfast_sessions;
 extern const struct hf_share_format hf__holdfast_shares;
-
-/* A conditional update of the item with this key, returning what F2 says. */
-struct hf_update *hf__holdfast_update(const struct hf_layout *layout, struct hf_arena *arena,
-                                      struct hf_slice key, const struct hf_condition *condition,
-                                      struct hf_op *ret);
-
-const struct hf_condition *hf__holdfast_exists(const struct hf_layout *layout,
-                                               struct hf_arena *arena);
-
-void hf__holdfast_get(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice key,
-                      struct hf_op *ret);
 
 /* "session/grant" */
 struct hf_slice hf__holdfast_member(struct hf_arena *arena, const struct hf_claim *claim);

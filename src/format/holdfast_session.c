@@ -21,7 +21,7 @@ static struct hf_slice key_of(struct hf_arena *arena, struct hf_slice session)
 static void read_session(const struct hf_layout *layout, struct hf_arena *arena,
                          struct hf_slice session, struct hf_op *ret)
 {
-    hf__holdfast_get(layout, arena, key_of(arena, session), ret);
+    hf__keyed_get(layout, arena, key_of(arena, session), ret);
     if (HF_BUG(STALE_READS)) ret->consistent = false;
 }
 
@@ -65,7 +65,7 @@ static void create(const struct hf_layout *layout, struct hf_arena *arena,
 {
     struct hf_slice key = key_of(arena, hf__id_text(arena, &claim->id));
     const struct hf_condition *absent = hf__cond_absent(arena, "version");
-    write_session(arena, claim, hf__holdfast_update(layout, arena, key, absent, ret));
+    write_session(arena, claim, hf__keyed_update(layout, arena, key, absent, ret));
 }
 
 static void renew(const struct hf_layout *layout, struct hf_arena *arena,
@@ -74,7 +74,7 @@ static void renew(const struct hf_layout *layout, struct hf_arena *arena,
     struct hf_slice key = key_of(arena, hf__id_text(arena, &claim->id));
     const struct hf_condition *at =
         hf__cond_compare(arena, "version", HF_EQ, hf__n(arena, claim->version - 1));
-    write_session(arena, claim, hf__holdfast_update(layout, arena, key, at, ret));
+    write_session(arena, claim, hf__keyed_update(layout, arena, key, at, ret));
 }
 
 static void end(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice session,
@@ -84,18 +84,14 @@ static void end(const struct hf_layout *layout, struct hf_arena *arena, struct h
     const struct hf_value *version = seen ? hf__item_get_str(seen->item, "version") : NULL;
     if (version && !HF_BUG(END_WITHOUT_VERSION))
         condition = hf__cond_compare(arena, "version", HF_EQ, *version);
-    hf__holdfast_get(layout, arena, key_of(arena, session), ret);
-    ret->kind = HF_DELETE_ITEM;
-    ret->consistent = false;
-    ret->condition = condition;
-    ret->old_on_failure = true;
+    hf__keyed_delete(layout, arena, key_of(arena, session), condition, ret);
 }
 
 static void add(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice session,
                 const char *set, struct hf_slice errand, struct hf_op *ret)
 {
-    struct hf_update *update = hf__holdfast_update(layout, arena, key_of(arena, session),
-                                                   hf__cond_exists(arena, "version"), ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, key_of(arena, session),
+                                                hf__cond_exists(arena, "version"), ret);
     hf__update_add_to(arena, update, set, hf__holdfast_set_of(arena, errand));
 }
 
@@ -114,8 +110,8 @@ static void revoke(const struct hf_layout *layout, struct hf_arena *arena, struc
 static void clear(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice session,
                   struct hf_values asked, struct hf_values revoked, struct hf_op *ret)
 {
-    struct hf_update *update = hf__holdfast_update(layout, arena, key_of(arena, session),
-                                                   hf__cond_exists(arena, "version"), ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, key_of(arena, session),
+                                                hf__cond_exists(arena, "version"), ret);
     if (asked.count)
         hf__update_delete_from(arena, update, "asked", hf__list(HF_SS, asked.at, asked.count));
     if (revoked.count)

@@ -70,16 +70,16 @@ void hf__holdfast_join(const struct hf_layout *layout, struct hf_arena *arena,
         hf__cond_and(arena, hf__cond_absent(arena, "grant"), hf__cond_absent(arena, "intent")),
         room);
     if (claim->only_if_exists)
-        condition = hf__cond_and(arena, condition, hf__holdfast_exists(layout, arena));
+        condition = hf__cond_and(arena, condition, hf__keyed_exists(layout, arena));
     hf__holdfast_write_member(arena, claim,
-                              hf__holdfast_update(layout, arena, claim->name, condition, ret));
+                              hf__keyed_update(layout, arena, claim->name, condition, ret));
 }
 
 static void resolve(const struct hf_layout *layout, struct hf_arena *arena,
                     const struct hf_claim *claim, struct hf_op *ret)
 {
     struct hf_slice member = hf__holdfast_member(arena, claim);
-    struct hf_update *update = hf__holdfast_update(
+    struct hf_update *update = hf__keyed_update(
         layout, arena, claim->name, hf__holdfast_contains(arena, "holders", member), ret);
     hf__update_count(arena, update, "token", claim->token_start, 1);
 }
@@ -87,8 +87,8 @@ static void resolve(const struct hf_layout *layout, struct hf_arena *arena,
 static void leave(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
                   struct hf_slice member, struct hf_op *ret)
 {
-    struct hf_update *update = hf__holdfast_update(
-        layout, arena, name, hf__holdfast_contains(arena, "holders", member), ret);
+    struct hf_update *update =
+        hf__keyed_update(layout, arena, name, hf__holdfast_contains(arena, "holders", member), ret);
     hf__update_delete_from(arena, update, "holders", hf__holdfast_set_of(arena, member));
 }
 
@@ -102,7 +102,7 @@ void hf__holdfast_leave(const struct hf_layout *layout, struct hf_arena *arena,
     struct hf_slice member = hf__holdfast_member(arena, claim);
     const struct hf_condition *condition = hf__holdfast_contains(arena, "holders", member);
     if (claim->last) condition = hf__cond_and(arena, condition, holders_size(arena, HF_EQ, 1));
-    struct hf_update *update = hf__holdfast_update(layout, arena, claim->name, condition, ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, claim->name, condition, ret);
     hf__update_delete_from(arena, update, "holders", hf__holdfast_set_of(arena, member));
     if (claim->last && claim->ttl_unix_s)
         hf__update_set(arena, update, "ttl", hf__n(arena, claim->ttl_unix_s));
@@ -112,9 +112,9 @@ static void retire(const struct hf_layout *layout, struct hf_arena *arena, struc
                    int64_t ttl_unix_s, struct hf_op *ret)
 {
     const struct hf_condition *condition = hf__cond_and(
-        arena, hf__holdfast_exists(layout, arena),
+        arena, hf__keyed_exists(layout, arena),
         hf__cond_and(arena, hf__cond_absent(arena, "grant"), hf__cond_absent(arena, "holders")));
-    struct hf_update *update = hf__holdfast_update(layout, arena, name, condition, ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, name, condition, ret);
     hf__update_set(arena, update, "ttl", hf__n(arena, ttl_unix_s));
 }
 
@@ -123,7 +123,7 @@ static void declare(const struct hf_layout *layout, struct hf_arena *arena, stru
 {
     const struct hf_condition *condition =
         hf__cond_and(arena, hf__cond_exists(arena, "holders"), hf__cond_absent(arena, "intent"));
-    struct hf_update *update = hf__holdfast_update(layout, arena, name, condition, ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, name, condition, ret);
     hf__update_set(arena, update, "intent", hf__s(member));
 }
 
@@ -131,7 +131,7 @@ static void withdraw(const struct hf_layout *layout, struct hf_arena *arena, str
                      struct hf_slice member, struct hf_op *ret)
 {
     const struct hf_condition *condition = hf__cond_compare(arena, "intent", HF_EQ, hf__s(member));
-    struct hf_update *update = hf__holdfast_update(layout, arena, name, condition, ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, name, condition, ret);
     hf__update_remove(arena, update, "intent");
 }
 

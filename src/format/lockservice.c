@@ -7,7 +7,7 @@
  *
  * Invariant: the instance id is the grant, so no two grants share one.
  */
-#include "format/foreign.h"
+#include "format/keyed.h"
 
 enum { NAME_LEAST = 3, NAME_MOST = 64 };
 
@@ -40,7 +40,7 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
 static void read_lock(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
                       struct hf_op *ret)
 {
-    hf__foreign_get(layout, arena, name, ret);
+    hf__keyed_get(layout, arena, name, ret);
 }
 
 /* Whole seconds, to the holder's side. */
@@ -76,7 +76,7 @@ static void put(const struct hf_layout *layout, struct hf_arena *arena,
     item = hf__item_set(arena, item, "instanceId", hf__s(hf__id_text(arena, &claim->grant)));
     item = hf__item_set(arena, item, "leaseDuration", hf__n(arena, lease_s(claim)));
     item = hf__item_set(arena, item, "expiry", hf__n(arena, expiry_s(claim->expires_unix_ms)));
-    hf__foreign_put(layout, arena, claim->name, item, condition, ret);
+    hf__keyed_put(layout, arena, claim->name, item, condition, ret);
 }
 
 static void acquire(const struct hf_layout *layout, struct hf_arena *arena,
@@ -87,7 +87,7 @@ static void acquire(const struct hf_layout *layout, struct hf_arena *arena,
         arena, "expiry", HF_LT, hf__n(arena, (claim->now_unix_ms - claim->skew_ms) / 1000));
     put(layout, arena, claim,
         claim->only_if_exists ? expired
-                              : hf__cond_or(arena, hf__foreign_absent(layout, arena), expired),
+                              : hf__cond_or(arena, hf__keyed_absent(layout, arena), expired),
         ret);
 }
 
@@ -95,9 +95,9 @@ static void take(const struct hf_layout *layout, struct hf_arena *arena,
                  const struct hf_claim *claim, const struct hf_record *seen, struct hf_op *ret)
 {
     put(layout, arena, claim,
-        hf__cond_and(arena, hf__foreign_same(arena, "expiry", seen->item),
-                     hf__cond_and(arena, hf__foreign_same(arena, "owner", seen->item),
-                                  hf__foreign_same(arena, "instanceId", seen->item))),
+        hf__cond_and(arena, hf__keyed_same(arena, "expiry", seen->item),
+                     hf__cond_and(arena, hf__keyed_same(arena, "owner", seen->item),
+                                  hf__keyed_same(arena, "instanceId", seen->item))),
         ret);
 }
 
@@ -107,7 +107,7 @@ static void renew(const struct hf_layout *layout, struct hf_arena *arena,
     const struct hf_condition *condition = hf__cond_and(
         arena, is_mine(arena, claim),
         hf__cond_compare(arena, "expiry", HF_EQ, hf__n(arena, expiry_s(claim->before_unix_ms))));
-    struct hf_update *update = hf__foreign_update(layout, arena, claim->name, condition, ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, claim->name, condition, ret);
     hf__update_set(arena, update, "leaseDuration", hf__n(arena, lease_s(claim)));
     hf__update_set(arena, update, "expiry", hf__n(arena, expiry_s(claim->expires_unix_ms)));
 }
@@ -115,7 +115,7 @@ static void renew(const struct hf_layout *layout, struct hf_arena *arena,
 static void release(const struct hf_layout *layout, struct hf_arena *arena,
                     const struct hf_claim *claim, struct hf_op *ret)
 {
-    hf__foreign_delete(layout, arena, claim->name, is_mine(arena, claim), ret);
+    hf__keyed_delete(layout, arena, claim->name, is_mine(arena, claim), ret);
 }
 
 static bool holds(const struct hf_record *record, const struct hf_claim *claim)
@@ -134,8 +134,8 @@ static void force(const struct hf_layout *layout, struct hf_arena *arena,
                   struct hf_op *ret)
 {
     (void)by, (void)reason, (void)ttl_unix_s, (void)note_only, (void)seen;
-    hf__foreign_delete(layout, arena, name,
-                       hf__cond_compare(arena, "instanceId", HF_EQ, hf__s(grant)), ret);
+    hf__keyed_delete(layout, arena, name,
+                     hf__cond_compare(arena, "instanceId", HF_EQ, hf__s(grant)), ret);
 }
 
 static bool is_part(struct hf_slice part)
@@ -159,11 +159,6 @@ static const char *refuses_name(struct hf_slice name)
     return NULL;
 }
 
-static const char *refuses_extra(const struct hf_layout *layout, struct hf_slice name)
-{
-    return hf__foreign_refuses_extra(layout, own_names, name);
-}
-
 const struct hf_format hf__format_lockservice = {
     .name = "lockservice",
     .default_table = "locks",
@@ -179,7 +174,7 @@ const struct hf_format hf__format_lockservice = {
     .holds = holds,
     .at_version = at_version,
     .force = force,
-    .name_of = hf__foreign_name_of,
+    .name_of = hf__keyed_name_of,
     .refuses_name = refuses_name,
-    .refuses_extra = refuses_extra,
+    .own_names = own_names,
 };

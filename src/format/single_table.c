@@ -9,7 +9,7 @@
  * P2  The nanoseconds of a LockID are the grant's, so no two grants share one.
  */
 #include "base/text.h"
-#include "format/foreign.h"
+#include "format/keyed.h"
 
 static const char *const own_names[] = {"LockID", "Owner", "AcquiredAt", "ExpiresAt", "TTL", NULL};
 
@@ -60,7 +60,7 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
 static void read_lock(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
                       struct hf_op *ret)
 {
-    hf__foreign_get(layout, arena, name, ret);
+    hf__keyed_get(layout, arena, name, ret);
 }
 
 static int64_t expires_s(int64_t expires_unix_ms)
@@ -79,7 +79,7 @@ static void put(const struct hf_layout *layout, struct hf_arena *arena,
     item = hf__item_set(arena, item, "AcquiredAt", hf__s(moment(arena, claim->now_unix_ms / 1000)));
     item = hf__item_set(arena, item, "ExpiresAt", hf__s(moment(arena, until_s)));
     item = hf__item_set(arena, item, "TTL", hf__n(arena, until_s));
-    hf__foreign_put(layout, arena, claim->name, item, condition, ret);
+    hf__keyed_put(layout, arena, claim->name, item, condition, ret);
 }
 
 static void acquire(const struct hf_layout *layout, struct hf_arena *arena,
@@ -98,7 +98,7 @@ static void acquire(const struct hf_layout *layout, struct hf_arena *arena,
         hf__cond(arena, HF_CONTAINS, in_utc, 2));
     put(layout, arena, claim,
         claim->only_if_exists ? expired
-                              : hf__cond_or(arena, hf__foreign_absent(layout, arena), expired),
+                              : hf__cond_or(arena, hf__keyed_absent(layout, arena), expired),
         ret);
 }
 
@@ -106,8 +106,8 @@ static void take(const struct hf_layout *layout, struct hf_arena *arena,
                  const struct hf_claim *claim, const struct hf_record *seen, struct hf_op *ret)
 {
     put(layout, arena, claim,
-        hf__cond_and(arena, hf__foreign_same(arena, "LockID", seen->item),
-                     hf__foreign_same(arena, "ExpiresAt", seen->item)),
+        hf__cond_and(arena, hf__keyed_same(arena, "LockID", seen->item),
+                     hf__keyed_same(arena, "ExpiresAt", seen->item)),
         ret);
 }
 
@@ -125,7 +125,7 @@ static void renew(const struct hf_layout *layout, struct hf_arena *arena,
         hf__cond_and(arena, is_mine(arena, claim),
                      hf__cond_compare(arena, "ExpiresAt", HF_EQ,
                                       hf__s(moment(arena, expires_s(claim->before_unix_ms)))));
-    struct hf_update *update = hf__foreign_update(layout, arena, claim->name, condition, ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, claim->name, condition, ret);
     int64_t until_s = expires_s(claim->expires_unix_ms);
     hf__update_set(arena, update, "ExpiresAt", hf__s(moment(arena, until_s)));
     hf__update_set(arena, update, "TTL", hf__n(arena, until_s));
@@ -134,7 +134,7 @@ static void renew(const struct hf_layout *layout, struct hf_arena *arena,
 static void release(const struct hf_layout *layout, struct hf_arena *arena,
                     const struct hf_claim *claim, struct hf_op *ret)
 {
-    hf__foreign_delete(layout, arena, claim->name, is_mine(arena, claim), ret);
+    hf__keyed_delete(layout, arena, claim->name, is_mine(arena, claim), ret);
 }
 
 static bool holds(const struct hf_record *record, const struct hf_claim *claim)
@@ -157,13 +157,8 @@ static void force(const struct hf_layout *layout, struct hf_arena *arena,
                   struct hf_op *ret)
 {
     (void)by, (void)reason, (void)ttl_unix_s, (void)note_only, (void)seen;
-    hf__foreign_delete(layout, arena, name, hf__cond_compare(arena, "LockID", HF_EQ, hf__s(grant)),
-                       ret);
-}
-
-static const char *refuses_extra(const struct hf_layout *layout, struct hf_slice name)
-{
-    return hf__foreign_refuses_extra(layout, own_names, name);
+    hf__keyed_delete(layout, arena, name, hf__cond_compare(arena, "LockID", HF_EQ, hf__s(grant)),
+                     ret);
 }
 
 const struct hf_format hf__format_single_table = {
@@ -184,7 +179,7 @@ const struct hf_format hf__format_single_table = {
     .holds = holds,
     .at_version = at_version,
     .force = force,
-    .name_of = hf__foreign_name_of,
-    .refuses_name = hf__foreign_refuses_name,
-    .refuses_extra = refuses_extra,
+    .name_of = hf__keyed_name_of,
+    .refuses_name = hf__keyed_refuses_name,
+    .own_names = own_names,
 };

@@ -251,6 +251,17 @@ static bool decided(const struct hf_answer *answer)
     return class == HF_ANSWER_OK || class == HF_ANSWER_REFUSED;
 }
 
+/* The same for steps that an unknown outcome sends back to reading. */
+static bool decided_step(struct hf_core *core, struct hf_attempt *attempt,
+                         struct hf_request *request, const struct hf_answer *answer, int64_t now_us)
+{
+    if (!step(core, attempt, request, answer, now_us)) return false;
+    if (decided(answer)) return true;
+    attempt->read_next = true;
+    failed(core, attempt, answer, now_us);
+    return false;
+}
+
 static struct hf_request *request_new(struct hf_core *core, struct hf_attempt *attempt,
                                       enum hf_request_kind kind, hf_request_fn done, int64_t now_us)
 {
@@ -483,12 +494,7 @@ static void was_read(struct hf_core *core, struct hf_request *request,
                      const struct hf_answer *answer, int64_t now_us)
 {
     struct hf_attempt *attempt = request->owner;
-    if (!step(core, attempt, request, answer, now_us)) return;
-    if (!decided(answer)) {
-        attempt->read_next = true;
-        failed(core, attempt, answer, now_us);
-        return;
-    }
+    if (!decided_step(core, attempt, request, answer, now_us)) return;
     look(core, attempt, answer->has_item, answer->item, now_us);
 }
 
@@ -582,12 +588,7 @@ static void session_ended(struct hf_core *core, struct hf_request *request,
                           const struct hf_answer *answer, int64_t now_us)
 {
     struct hf_attempt *attempt = request->owner;
-    if (!step(core, attempt, request, answer, now_us)) return;
-    if (!decided(answer)) {
-        attempt->read_next = true;
-        failed(core, attempt, answer, now_us);
-        return;
-    }
+    if (!decided_step(core, attempt, request, answer, now_us)) return;
     struct hf_rival *rival = &attempt->rivals[attempt->rival_at++];
     rival->dead = answer->code == 0 || !answer->has_item;
     if (!rival->dead) attempt->judge_at_us = now_us + 1000; /* it moved: read it again */
@@ -656,12 +657,7 @@ static void removed(struct hf_core *core, struct hf_request *request,
                     const struct hf_answer *answer, int64_t now_us)
 {
     struct hf_attempt *attempt = request->owner;
-    if (!step(core, attempt, request, answer, now_us)) return;
-    if (!decided(answer)) {
-        attempt->read_next = true;
-        failed(core, attempt, answer, now_us);
-        return;
-    }
+    if (!decided_step(core, attempt, request, answer, now_us)) return;
     next_rival(core, attempt, now_us);
 }
 

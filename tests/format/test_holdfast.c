@@ -205,10 +205,10 @@ TEST(names_that_cannot_be_locks_are_refused)
     CHECK(format->refuses_name(HF_LIT("holdfast:session:x")));
     CHECK(format->refuses_name(HF_LIT("\xff")));
     CHECK(!format->refuses_name(HF_LIT("Kundenauftr\xc3\xa4ge/42 \n")));
-    CHECK(format->refuses_extra(&layout, HF_LIT("key")));
-    CHECK(format->refuses_extra(&layout, HF_LIT("token")));
-    CHECK(format->refuses_extra(&layout, HF_LIT("forced")));
-    CHECK(!format->refuses_extra(&layout, HF_LIT("purpose")));
+    CHECK(hf__format_refuses_extra(format, &layout, HF_LIT("key")));
+    CHECK(hf__format_refuses_extra(format, &layout, HF_LIT("token")));
+    CHECK(hf__format_refuses_extra(format, &layout, HF_LIT("forced")));
+    CHECK(!hf__format_refuses_extra(format, &layout, HF_LIT("purpose")));
 }
 
 TEST(what_a_session_is_asked_for_survives_any_name)

@@ -1,4 +1,4 @@
-#include "format/foreign.h"
+#include "format/keyed.h"
 
 #include "base/text.h"
 
@@ -7,8 +7,11 @@
 static struct hf_value key_value(const struct hf_layout *layout, struct hf_arena *arena,
                                  struct hf_slice name)
 {
+    /* A copy: whoever asked may go before the answer comes. */
     struct hf_slice text =
-        hf__arena_printf(arena, "%.*s%.*s", HF_FMT(layout->prefix), HF_FMT(name));
+        layout->prefix.len
+            ? hf__arena_printf(arena, "%.*s%.*s", HF_FMT(layout->prefix), HF_FMT(name))
+            : hf__arena_copy(arena, name);
     if (layout->key_type == HF_B) return hf__b(text);
     struct hf_number number;
     if (layout->key_type == HF_N && hf__number_parse(text, &number, NULL) == 0)
@@ -16,8 +19,8 @@ static struct hf_value key_value(const struct hf_layout *layout, struct hf_arena
     return hf__s(text);
 }
 
-struct hf_item hf__foreign_key(const struct hf_layout *layout, struct hf_arena *arena,
-                               struct hf_slice name)
+struct hf_item hf__keyed_key(const struct hf_layout *layout, struct hf_arena *arena,
+                             struct hf_slice name)
 {
     struct hf_value value = key_value(layout, arena, name);
     struct hf_item key = hf__item_with(arena, (struct hf_item){0}, layout->key_name, &value);
@@ -26,38 +29,38 @@ struct hf_item hf__foreign_key(const struct hf_layout *layout, struct hf_arena *
     return hf__item_with(arena, key, layout->sort_name, &value);
 }
 
-void hf__foreign_get(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
-                     struct hf_op *ret)
+void hf__keyed_get(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
+                   struct hf_op *ret)
 {
     *ret = (struct hf_op){
         .kind = HF_GET_ITEM,
         .table = layout->table,
-        .key = hf__foreign_key(layout, arena, name),
+        .key = hf__keyed_key(layout, arena, name),
         .consistent = true,
     };
 }
 
-void hf__foreign_put(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
-                     struct hf_item item, const struct hf_condition *condition, struct hf_op *ret)
+void hf__keyed_put(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
+                   struct hf_item item, const struct hf_condition *condition, struct hf_op *ret)
 {
     *ret = (struct hf_op){
         .kind = HF_PUT_ITEM,
         .table = layout->table,
-        .item = hf__item_set_all(arena, item, hf__foreign_key(layout, arena, name)),
+        .item = hf__item_set_all(arena, item, hf__keyed_key(layout, arena, name)),
         .condition = condition,
         .old_on_failure = true,
     };
 }
 
-struct hf_update *hf__foreign_update(const struct hf_layout *layout, struct hf_arena *arena,
-                                     struct hf_slice name, const struct hf_condition *condition,
-                                     struct hf_op *ret)
+struct hf_update *hf__keyed_update(const struct hf_layout *layout, struct hf_arena *arena,
+                                   struct hf_slice name, const struct hf_condition *condition,
+                                   struct hf_op *ret)
 {
     struct hf_update *update = hf__arena_zalloc(arena, 1, sizeof *update);
     *ret = (struct hf_op){
         .kind = HF_UPDATE_ITEM,
         .table = layout->table,
-        .key = hf__foreign_key(layout, arena, name),
+        .key = hf__keyed_key(layout, arena, name),
         .condition = condition,
         .update = update,
         .returns = HF_RETURN_ALL_NEW,
@@ -66,14 +69,13 @@ struct hf_update *hf__foreign_update(const struct hf_layout *layout, struct hf_a
     return update;
 }
 
-void hf__foreign_delete(const struct hf_layout *layout, struct hf_arena *arena,
-                        struct hf_slice name, const struct hf_condition *condition,
-                        struct hf_op *ret)
+void hf__keyed_delete(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
+                      const struct hf_condition *condition, struct hf_op *ret)
 {
     *ret = (struct hf_op){
         .kind = HF_DELETE_ITEM,
         .table = layout->table,
-        .key = hf__foreign_key(layout, arena, name),
+        .key = hf__keyed_key(layout, arena, name),
         .condition = condition,
         .old_on_failure = true,
     };
@@ -86,20 +88,18 @@ static const struct hf_condition *on_key(const struct hf_layout *layout, struct 
     return hf__cond(arena, op, &key, 1);
 }
 
-const struct hf_condition *hf__foreign_absent(const struct hf_layout *layout,
-                                              struct hf_arena *arena)
+const struct hf_condition *hf__keyed_absent(const struct hf_layout *layout, struct hf_arena *arena)
 {
     return on_key(layout, arena, HF_NOT_EXISTS);
 }
 
-const struct hf_condition *hf__foreign_exists(const struct hf_layout *layout,
-                                              struct hf_arena *arena)
+const struct hf_condition *hf__keyed_exists(const struct hf_layout *layout, struct hf_arena *arena)
 {
     return on_key(layout, arena, HF_EXISTS);
 }
 
-const struct hf_condition *hf__foreign_same(struct hf_arena *arena, const char *name,
-                                            struct hf_item seen)
+const struct hf_condition *hf__keyed_same(struct hf_arena *arena, const char *name,
+                                          struct hf_item seen)
 {
     const struct hf_value *value = hf__item_get_str(seen, name);
     return value ? hf__cond_compare(arena, name, HF_EQ, *value) : hf__cond_absent(arena, name);
@@ -171,7 +171,7 @@ void hf__derive(const struct hf_id *grant, int64_t version, unsigned which, unsi
 
 /* ---- names ---- */
 
-bool hf__foreign_name_of(const struct hf_layout *layout, struct hf_item item, struct hf_slice *ret)
+bool hf__keyed_name_of(const struct hf_layout *layout, struct hf_item item, struct hf_slice *ret)
 {
     const struct hf_value *key = hf__item_get(item, layout->key_name);
     if (!key || (key->type != HF_S && key->type != HF_B)) return false;
@@ -186,23 +186,10 @@ bool hf__foreign_name_of(const struct hf_layout *layout, struct hf_item item, st
     return true;
 }
 
-const char *hf__foreign_refuses_name(struct hf_slice name)
+const char *hf__keyed_refuses_name(struct hf_slice name)
 {
     if (name.len == 0) return "a lock name has at least one byte";
     if (name.len > HF_LOCK_NAME_MAX) return "a lock name has at most 1024 bytes";
     if (!hf__utf8_valid(name)) return "a lock name is UTF-8 text";
-    return NULL;
-}
-
-const char *hf__foreign_refuses_extra(const struct hf_layout *layout, const char *const *taken,
-                                      struct hf_slice name)
-{
-    if (name.len == 0 || name.len > 255) return "an attribute name has 1 to 255 bytes";
-    if (!hf__utf8_valid(name)) return "an attribute name is UTF-8 text";
-    if (hf__slice_eq(name, layout->key_name) || hf__slice_eq(name, layout->sort_name))
-        return "it is the name of the key";
-    for (; *taken; taken++) {
-        if (hf__slice_is(name, *taken)) return "the format uses an attribute of this name itself";
-    }
     return NULL;
 }
