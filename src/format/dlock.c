@@ -65,8 +65,8 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
     ret->item = item;
     int64_t until_ms;
     bool has_token = hf__item_get_str(item, "fencingToken");
-    bool good =
-        hf__item_int(item, "until", 0, &until_ms) && hf__item_text(item, "owner", &ret->owner);
+    bool good = hf__item_int(item, "until", 0, &until_ms) &&
+                hf__item_text(item, "owner", &ret->owner) && ret->owner.len > 0;
     if (has_token && layout->fencing) good = good && token_of(item, &ret->token);
     if (!good) {
         ret->damaged = true;
