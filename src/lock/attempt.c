@@ -782,7 +782,8 @@ static void go(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
     }
     /* A token begins with the store's time: what was heard long ago has fallen behind. */
     const struct hf_format *format = core->options.format;
-    if (core->timeless && (format->can & HF_NEEDS_CLOCK)) {
+    bool needs_clock = (format->can & HF_NEEDS_CLOCK) || core->options.layout.trust_clock;
+    if (core->timeless && needs_clock) {
         fail(core, attempt, HF_ERR_UNSUPPORTED,
              "this format needs a clock, and the store does not tell its time", now_us);
         return;
@@ -790,7 +791,7 @@ static void go(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
     if (format->reads_first && !attempt->looked && format->reads_first(&core->options.layout))
         attempt->read_next = true;
     bool knows_time =
-        core->timeless || !(format->can & (HF_WANTS_CLOCK | HF_NEEDS_CLOCK)) ||
+        core->timeless || !(needs_clock || (format->can & HF_WANTS_CLOCK)) ||
         (core->store_time.known && now_us - core->store_time.as_of_boot_us <= TIME_IS_FRESH_US);
     if (attempt->read_next || !knows_time) {
         attempt->read_next = false;

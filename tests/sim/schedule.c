@@ -98,7 +98,7 @@ static void choose(struct sim_world *world)
         world->lock_limits[i] = 1 + sim_below(world, 3);
     }
     bool timeless = (params->faults & SIM_CLOCKS) && sim_chance(world, 10) &&
-                    !(params->format->can & HF_NEEDS_CLOCK);
+                    !(params->format->can & HF_NEEDS_CLOCK) && !params->trust_clock;
     int count = params->client_count ? params->client_count : 2 + (int)sim_below(world, 3);
     for (int i = 0; i < count; i++) {
         struct sim_client *client = sim_add_client(world, lease_of(world), drift_ppm(world));

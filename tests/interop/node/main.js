@@ -32,7 +32,7 @@ function acquire(name, ms) {
     const id = sort.length === 2 ? {key: name, [sort[0]]: sort[1]} : name;
     return new Promise(resolve => clientFor(ms).acquireLock(id, (error, lock) => {
         if (error) {
-            resolve(/ConditionalCheckFailed|conditional request failed/i.test(`${error.code} ${error}`)
+            resolve(/ConditionalCheckFailed|Failed to acquire lock/i.test(`${error.code} ${error}`)
                 ? "held" : `error ${error}`);
             return;
         }
