@@ -433,8 +433,18 @@ static void tried(struct hf_core *core, struct hf_request *request, const struct
     }
 }
 
+static bool needs_clock(const struct hf_core *core)
+{
+    return (core->options.format->can & HF_NEEDS_CLOCK) || core->options.layout.trust_clock;
+}
+
 static void send_try(struct hf_core *core, struct hf_attempt *attempt, bool take, int64_t now_us)
 {
+    if (needs_clock(core) && !core->store_time.known) {
+        fail(core, attempt, HF_ERR_UNSUPPORTED,
+             "this format needs a clock, and the store does not tell its time", now_us);
+        return;
+    }
     struct hf_request *request =
         request_new(core, attempt, take ? HF_REQUEST_TAKE : HF_REQUEST_TRY, tried, now_us);
     if (!request) return;
@@ -782,16 +792,10 @@ static void go(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
     }
     /* A token begins with the store's time: what was heard long ago has fallen behind. */
     const struct hf_format *format = core->options.format;
-    bool needs_clock = (format->can & HF_NEEDS_CLOCK) || core->options.layout.trust_clock;
-    if (core->timeless && needs_clock) {
-        fail(core, attempt, HF_ERR_UNSUPPORTED,
-             "this format needs a clock, and the store does not tell its time", now_us);
-        return;
-    }
     if (format->reads_first && !attempt->looked && format->reads_first(&core->options.layout))
         attempt->read_next = true;
     bool knows_time =
-        core->timeless || !(needs_clock || (format->can & HF_WANTS_CLOCK)) ||
+        core->timeless || !(needs_clock(core) || (format->can & HF_WANTS_CLOCK)) ||
         (core->store_time.known && now_us - core->store_time.as_of_boot_us <= TIME_IS_FRESH_US);
     if (attempt->read_next || !knows_time) {
         attempt->read_next = false;

@@ -107,7 +107,8 @@ const char *rig_show(struct rig *rig, struct hf_arena *arena, const char *key)
 static void apply(struct rig *rig, const struct hf_op *op, struct hf_arena *arena,
                   struct hf_answer *answer)
 {
-    struct hf_slice key = op->key.attrs[0].value.bytes;
+    bool whole = op->kind == HF_PUT_ITEM;
+    struct hf_slice key = hf__item_get_str(whole ? op->item : op->key, "key")->bytes;
     struct rig_cell *cell = *find(rig, key);
     struct hf_item old = cell ? hf__item_copy(arena, cell->item) : (struct hf_item){0};
     if (op->kind == HF_GET_ITEM) {
@@ -125,6 +126,10 @@ static void apply(struct rig *rig, const struct hf_op *op, struct hf_arena *aren
     }
     if (op->kind == HF_DELETE_ITEM) {
         drop(find(rig, key));
+        return;
+    }
+    if (whole) {
+        if (!put(rig, key, op->item)) answer->code = hf__error_no_memory(&answer->error);
         return;
     }
     struct hf_item updated;

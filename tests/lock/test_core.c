@@ -370,6 +370,47 @@ TEST(ones_own_orphan_is_taken_at_once)
     rig_free(&rig);
 }
 
+/* ---- other formats ---- */
+
+TEST(what_lives_by_clocks_is_not_written_before_one_is_known)
+{
+    struct hf_core_options options = rig_defaults();
+    options.format = &hf__format_fail_open;
+    options.layout.trust_clock = true;
+    rig_init(&rig);
+    CHECK_INT(rig_add(&rig, &options), 0);
+    CHECK_INT(rig_acquire(&rig, 0, "job", 0, 0), 0);
+    rig_settle(&rig);
+    CHECK_INT(a->last_code, 0);
+    struct hf_arena arena = {0};
+    CHECK(strstr(rig_show(&rig, &arena, "job"), "lockAcquiredTimeUnixMs"));
+    hf__arena_free(&arena);
+    rig_free(&rig);
+    /* A store without a clock is no place for such locks. */
+    rig_init(&rig);
+    rig.timeless = true;
+    CHECK_INT(rig_add(&rig, &options), 0);
+    CHECK_INT(rig_acquire(&rig, 0, "job", 0, 0), 0);
+    rig_settle(&rig);
+    CHECK_INT(a->last_code, HF_ERR_UNSUPPORTED);
+    rig_free(&rig);
+}
+
+TEST(a_record_that_shows_a_holder_is_no_licence_to_take_it)
+{
+    struct hf_core_options options = rig_defaults();
+    options.format = &hf__format_fail_open;
+    start(&options, &options);
+    take(0, "job", 0);
+    /* Two wait; one gives up, which makes the other try without looking. */
+    CHECK_INT(rig_acquire(&rig, 1, "job", 3000, 0), 0);
+    CHECK_INT(rig_acquire(&rig, 1, "job", HF_NEVER, 0), 0);
+    rig_run(&rig, 9000);
+    CHECK_INT(b->core.grant_count, 0);
+    CHECK_INT(a->finals, 0);
+    rig_free(&rig);
+}
+
 /* ---- answers that get lost ---- */
 
 TEST(a_grant_whose_answer_was_lost_is_recognized)
@@ -688,6 +729,8 @@ int main(int argc, char **argv)
         RUN(an_expiry_that_makes_no_sense_is_none),
         RUN(an_orphan_of_a_live_session_is_given_back_when_asked_for),
         RUN(ones_own_orphan_is_taken_at_once),
+        RUN(what_lives_by_clocks_is_not_written_before_one_is_known),
+        RUN(a_record_that_shows_a_holder_is_no_licence_to_take_it),
         RUN(a_grant_whose_answer_was_lost_is_recognized),
         RUN(a_cancelled_attempt_gives_back_what_it_got),
         RUN(a_store_that_does_not_answer_is_an_error_of_its_own),
