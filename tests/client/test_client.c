@@ -209,7 +209,7 @@ TEST(heartbeats_keep_it_past_its_lease)
 {
     open_store();
     struct hf_client_options options = defaults("alice");
-    options.lease_ms = 400;
+    options.lease_ms = 1200;
     struct hf_client *alice = client_with(&options);
     options.session = HF_SESSION_ON;
     options.owner = "with session";
@@ -219,8 +219,8 @@ TEST(heartbeats_keep_it_past_its_lease)
     /* Somebody who waits for longer than the lease, and in vain. */
     struct hf_client *bob = new_client("bob");
     struct hf_lock *other;
-    CHECK_INT(hf_acquire(bob, "own", 900, NULL, &other, &error), HF_ERR_TIMED_OUT);
-    CHECK_INT(hf_acquire(bob, "kept", 900, NULL, &other, &error), HF_ERR_TIMED_OUT);
+    CHECK_INT(hf_acquire(bob, "own", 2000, NULL, &other, &error), HF_ERR_TIMED_OUT);
+    CHECK_INT(hf_acquire(bob, "kept", 2000, NULL, &other, &error), HF_ERR_TIMED_OUT);
     CHECK(hf_lock_is_held(own));
     CHECK(hf_lock_is_held(kept));
     release(own);

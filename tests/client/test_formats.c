@@ -5,7 +5,7 @@
 #include "harness/test.h"
 #include "holdfast.h"
 
-enum { LEASE_MS = 1000, ENOUGH_MS = 30000 };
+enum { LEASE_MS = 1500, ENOUGH_MS = 30000 };
 
 static struct hf_error error;
 static struct hf_store *store;
