@@ -235,7 +235,7 @@ SPELT(dynamolock, hf__duration_print_go)
 
 #define FORMAT(format)                                                                             \
     {                                                                                              \
-        .name = #format, .default_table = "locks", .default_key = "key",                           \
+        .name = #format, .default_key = "key",                                                     \
         .can = HF_CAN_DATA | HF_CAN_OBSERVE | HF_CAN_RENEW | HF_CAN_FORCE | HF_CAN_SORT,           \
         .read = read_lock, .parse = parse, .acquire = format##_acquire, .take = format##_take,     \
         .renew = format##_renew, .release = release, .set_data = set_data, .holds = holds,         \

@@ -198,7 +198,6 @@ static void force(const struct hf_layout *layout, struct hf_arena *arena,
 
 const struct hf_format hf__format_dlock = {
     .name = "dlock",
-    .default_table = "dlock",
     .default_key = "key",
     .can = HF_CAN_TOKEN | HF_CAN_EXPIRE | HF_CAN_RENEW | HF_CAN_FORCE | HF_NEEDS_CLOCK,
     .skew_ms = 10000,

@@ -227,7 +227,6 @@ static void force_closed(const struct hf_layout *layout, struct hf_arena *arena,
 
 const struct hf_format hf__format_fail_open = {
     .name = "fail-open",
-    .default_table = "locks",
     .default_key = "key",
     .can = HF_CAN_TOKEN | HF_CAN_EXPIRE | HF_CAN_OBSERVE | HF_CAN_RENEW | HF_CAN_FORCE |
            HF_CAN_SORT | HF_CAN_KEY_TYPES,
@@ -248,7 +247,6 @@ const struct hf_format hf__format_fail_open = {
 
 const struct hf_format hf__format_fail_closed = {
     .name = "fail-closed",
-    .default_table = "locks",
     .default_key = "key",
     .can = HF_CAN_FORCE | HF_CAN_SORT | HF_CAN_KEY_TYPES,
     .read = read_lock,

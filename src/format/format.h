@@ -201,7 +201,6 @@ struct hf_share_format {
 
 struct hf_format {
     const char *name;
-    const char *default_table;
     const char *default_key;
     const char *default_prefix; /* NULL: none */
     const char *default_sort;   /* the sort key's name; NULL: none */

@@ -353,7 +353,6 @@ static const char *const own_names[] = {"token",         "owner",   "grant", "se
 
 const struct hf_format hf__format_holdfast = {
     .name = "holdfast",
-    .default_table = "locks",
     .default_key = "key",
     .can = HF_CAN_TOKEN | HF_CAN_SESSION | HF_CAN_SHARE | HF_CAN_DATA | HF_CAN_EXPIRE |
            HF_CAN_OBSERVE | HF_CAN_RENEW | HF_CAN_FORCE | HF_WANTS_CLOCK,

@@ -161,7 +161,6 @@ static const char *refuses_name(struct hf_slice name)
 
 const struct hf_format hf__format_lockservice = {
     .name = "lockservice",
-    .default_table = "locks",
     .default_key = "lockId",
     .can = HF_CAN_EXPIRE | HF_CAN_RENEW | HF_CAN_FORCE | HF_NEEDS_CLOCK,
     .ttl_name = "expiry",

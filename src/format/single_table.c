@@ -163,7 +163,6 @@ static void force(const struct hf_layout *layout, struct hf_arena *arena,
 
 const struct hf_format hf__format_single_table = {
     .name = "single-table",
-    .default_table = "locks",
     .default_key = "PK",
     .default_prefix = "LOCK#",
     .default_sort = "SK",
