@@ -13,17 +13,15 @@
  * A5  The result is reported once. A request that is still out when the attempt
  *     ends gives back what it brings.
  */
-#include "lock/inside.h"
+#include "lock/attempt.h"
 
-enum { RUSHES = 4, TRY_FAILURES = 3, FIRST_POLL_MS = 25, ASKED_MOST = 64 };
+enum { TRY_FAILURES = 3, FIRST_POLL_MS = 25 };
 enum { TIME_IS_FRESH_US = 60 * 1000000 };
 
-static void go(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
 static void look(struct hf_core *core, struct hf_attempt *attempt, bool has_item,
                  struct hf_item item, int64_t now_us);
-static void next_rival(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
 
-static bool is_try(const struct hf_attempt *attempt)
+bool hf__attempt_is_try(const struct hf_attempt *attempt)
 {
     return attempt->want.timeout_ms == 0;
 }
@@ -104,8 +102,8 @@ void hf__attempt_fail(struct hf_core *core, struct hf_attempt *attempt,
     finish(core, attempt, error->code, now_us);
 }
 
-static void fail(struct hf_core *core, struct hf_attempt *attempt, int code, const char *why,
-                 int64_t now_us)
+void hf__attempt_end(struct hf_core *core, struct hf_attempt *attempt, int code, const char *why,
+                     int64_t now_us)
 {
     hf__error_set(&attempt->error, code, "lock \"%s\": %s", attempt->name->text, why);
     finish(core, attempt, code, now_us);
@@ -139,7 +137,7 @@ static void time_out(struct hf_core *core, struct hf_attempt *attempt, int64_t n
 void hf__core_cancel(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
     hf__core_tick(core, now_us);
-    if (!attempt->over) fail(core, attempt, HF_ERR_CANCELLED, "cancelled", now_us);
+    if (!attempt->over) hf__attempt_end(core, attempt, HF_ERR_CANCELLED, "cancelled", now_us);
 }
 
 /* ---- waiting ---- */
@@ -160,16 +158,16 @@ static void refuse_tries(struct hf_core *core, struct hf_name *name, int64_t now
     for (struct hf_list *at = name->attempts.next, *next; at != &name->attempts; at = next) {
         next = at->next;
         struct hf_attempt *attempt = HF_CONTAINER(at, struct hf_attempt, of_name);
-        if (attempt->state == HF_ATTEMPT_QUEUED && is_try(attempt))
+        if (attempt->state == HF_ATTEMPT_QUEUED && hf__attempt_is_try(attempt))
             fail_held(core, attempt, HF_ERR_HELD, now_us);
     }
     name->busy = false;
 }
 
 /* Soon at first, then less and less often; never past the moment when somebody could be dead. */
-static void wait_for_change(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
+void hf__attempt_wait(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
-    if (is_try(attempt)) {
+    if (hf__attempt_is_try(attempt)) {
         fail_held(core, attempt, HF_ERR_HELD, now_us);
         return;
     }
@@ -184,14 +182,15 @@ static void wait_for_change(struct hf_core *core, struct hf_attempt *attempt, in
     refuse_tries(core, attempt->name, now_us);
 }
 
-static void failed(struct hf_core *core, struct hf_attempt *attempt, const struct hf_answer *answer,
-                   int64_t now_us)
+void hf__attempt_retry(struct hf_core *core, struct hf_attempt *attempt,
+                       const struct hf_answer *answer, int64_t now_us)
 {
     attempt->error = answer->error;
-    if (++attempt->failures == TRY_FAILURES && !is_try(attempt)) /* who tries is told anyway */
+    if (++attempt->failures == TRY_FAILURES &&
+        !hf__attempt_is_try(attempt)) /* who tries is told anyway */
         hf__log(&core->options.log, HF_LOG_WARN, "lock \"%s\": %s; trying again",
                 attempt->name->text, answer->error.message);
-    if (is_try(attempt) && attempt->failures >= TRY_FAILURES) {
+    if (hf__attempt_is_try(attempt) && attempt->failures >= TRY_FAILURES) {
         hf__error_prefix(&attempt->error, "lock \"%s\"", attempt->name->text);
         finish(core, attempt, answer->code, now_us);
         return;
@@ -201,16 +200,16 @@ static void failed(struct hf_core *core, struct hf_attempt *attempt, const struc
                     hf__backoff_us(core, attempt->failures, core->options.poll_limit_ms * 1000));
 }
 
-static void failed_for_memory(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
+void hf__attempt_retry_for_memory(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
     struct hf_answer answer = {0};
     answer.code = hf__error_no_memory(&answer.error);
-    failed(core, attempt, &answer, now_us);
+    hf__attempt_retry(core, attempt, &answer, now_us);
 }
 
 /* Deals with the answers that are alike for every step. True: the step goes on. */
-static bool step(struct hf_core *core, struct hf_attempt *attempt, struct hf_request *request,
-                 const struct hf_answer *answer, int64_t now_us)
+bool hf__attempt_step(struct hf_core *core, struct hf_attempt *attempt, struct hf_request *request,
+                      const struct hf_answer *answer, int64_t now_us)
 {
     attempt->request = NULL;
     enum hf_answer_class class = hf__classify(answer);
@@ -245,30 +244,32 @@ static bool step(struct hf_core *core, struct hf_attempt *attempt, struct hf_req
     return true;
 }
 
-static bool decided(const struct hf_answer *answer)
+bool hf__answer_decided(const struct hf_answer *answer)
 {
     enum hf_answer_class class = hf__classify(answer);
     return class == HF_ANSWER_OK || class == HF_ANSWER_REFUSED;
 }
 
 /* The same for steps that an unknown outcome sends back to reading. */
-static bool decided_step(struct hf_core *core, struct hf_attempt *attempt,
-                         struct hf_request *request, const struct hf_answer *answer, int64_t now_us)
+bool hf__attempt_decided_step(struct hf_core *core, struct hf_attempt *attempt,
+                              struct hf_request *request, const struct hf_answer *answer,
+                              int64_t now_us)
 {
-    if (!step(core, attempt, request, answer, now_us)) return false;
-    if (decided(answer)) return true;
+    if (!hf__attempt_step(core, attempt, request, answer, now_us)) return false;
+    if (hf__answer_decided(answer)) return true;
     attempt->read_next = true;
-    failed(core, attempt, answer, now_us);
+    hf__attempt_retry(core, attempt, answer, now_us);
     return false;
 }
 
-static struct hf_request *request_new(struct hf_core *core, struct hf_attempt *attempt,
-                                      enum hf_request_kind kind, hf_request_fn done, int64_t now_us)
+struct hf_request *hf__attempt_request(struct hf_core *core, struct hf_attempt *attempt,
+                                       enum hf_request_kind kind, hf_request_fn done,
+                                       int64_t now_us)
 {
     struct hf_request *request =
         hf__request_new(core, kind, hf__name_text(attempt->name), done, attempt);
     if (!request) {
-        failed_for_memory(core, attempt, now_us);
+        hf__attempt_retry_for_memory(core, attempt, now_us);
         return NULL;
     }
     attempt->request = request;
@@ -305,10 +306,10 @@ static void granted(struct hf_core *core, struct hf_attempt *attempt, int at,
         give_back_try(core, attempt, &try, now_us);
         drop_try(core, attempt, at);
         attempt->judge_at_us = HF_NEVER;
-        if (is_try(attempt))
-            fail(core, attempt, HF_ERR_TIMED_OUT, "granted too late to be of use; given back",
-                 now_us);
-        else wait_for_change(core, attempt, now_us);
+        if (hf__attempt_is_try(attempt))
+            hf__attempt_end(core, attempt, HF_ERR_TIMED_OUT,
+                            "granted too late to be of use; given back", now_us);
+        else hf__attempt_wait(core, attempt, now_us);
         return;
     }
     struct hf_grant *grant = attempt->grant;
@@ -343,7 +344,7 @@ static void granted(struct hf_core *core, struct hf_attempt *attempt, int at,
 
 /* ---- the write ---- */
 
-static bool wants_session(const struct hf_attempt *attempt)
+bool hf__attempt_wants_session(const struct hf_attempt *attempt)
 {
     return attempt->want.limit > 0 || attempt->use_session;
 }
@@ -357,7 +358,7 @@ static struct hf_try *new_try(struct hf_core *core, struct hf_attempt *attempt, 
     *try = (struct hf_try){.sent_us = now_us, .unsure = true};
     hf__new_id(core, &try->grant);
     if (HF_BUG(ONE_ID) && has_first) try->grant = first;
-    if (wants_session(attempt)) {
+    if (hf__attempt_wants_session(attempt)) {
         try->session = core->session;
         try->session->refs++;
     } else {
@@ -400,7 +401,7 @@ static void tried(struct hf_core *core, struct hf_request *request, const struct
                   int64_t now_us)
 {
     struct hf_attempt *attempt = request->owner;
-    if (!step(core, attempt, request, answer, now_us)) return;
+    if (!hf__attempt_step(core, attempt, request, answer, now_us)) return;
     int at = attempt->try_count - 1;
     struct hf_try *try = &attempt->tries[at];
     switch (hf__classify(answer)) {
@@ -410,7 +411,7 @@ static void tried(struct hf_core *core, struct hf_request *request, const struct
                                     answer->item, &record);
         if (request->arena.failed) {
             attempt->read_next = true;
-            failed_for_memory(core, attempt, now_us);
+            hf__attempt_retry_for_memory(core, attempt, now_us);
         } else {
             granted(core, attempt, at, &record, now_us);
         }
@@ -423,12 +424,12 @@ static void tried(struct hf_core *core, struct hf_request *request, const struct
     case HF_ANSWER_UNSURE:
         /* A new try finds out; for a shared lock the token has to be fetched. */
         attempt->read_next = attempt->want.limit > 0;
-        failed(core, attempt, answer, now_us);
+        hf__attempt_retry(core, attempt, answer, now_us);
         return;
     default:
         try->unsure = false;
         attempt->read_next = false;
-        failed(core, attempt, answer, now_us);
+        hf__attempt_retry(core, attempt, answer, now_us);
         return;
     }
 }
@@ -438,15 +439,15 @@ static bool needs_clock(const struct hf_core *core)
     return (core->options.format->can & HF_NEEDS_CLOCK) || core->options.layout.trust_clock;
 }
 
-static void send_try(struct hf_core *core, struct hf_attempt *attempt, bool take, int64_t now_us)
+void hf__attempt_try(struct hf_core *core, struct hf_attempt *attempt, bool take, int64_t now_us)
 {
     if (needs_clock(core) && !core->store_time.known) {
-        fail(core, attempt, HF_ERR_UNSUPPORTED,
-             "this format needs a clock, and the store does not tell its time", now_us);
+        hf__attempt_end(core, attempt, HF_ERR_UNSUPPORTED,
+                        "this format needs a clock, and the store does not tell its time", now_us);
         return;
     }
     struct hf_request *request =
-        request_new(core, attempt, take ? HF_REQUEST_TAKE : HF_REQUEST_TRY, tried, now_us);
+        hf__attempt_request(core, attempt, take ? HF_REQUEST_TAKE : HF_REQUEST_TRY, tried, now_us);
     if (!request) return;
     attempt->state = HF_ATTEMPT_TRYING;
     struct hf_claim claim;
@@ -468,7 +469,7 @@ static void resolved(struct hf_core *core, struct hf_request *request,
                      const struct hf_answer *answer, int64_t now_us)
 {
     struct hf_attempt *attempt = request->owner;
-    if (!step(core, attempt, request, answer, now_us)) return;
+    if (!hf__attempt_step(core, attempt, request, answer, now_us)) return;
     struct hf_record record = {0};
     core->options.format->parse(&core->options.layout, &request->arena, answer->has_item,
                                 answer->item, &record);
@@ -477,8 +478,8 @@ static void resolved(struct hf_core *core, struct hf_request *request,
         return;
     }
     attempt->read_next = true;
-    if (decided(answer)) sleep_until(core, attempt, now_us + 1000);
-    else failed(core, attempt, answer, now_us);
+    if (hf__answer_decided(answer)) sleep_until(core, attempt, now_us + 1000);
+    else hf__attempt_retry(core, attempt, answer, now_us);
 }
 
 /* A shared try that landed unheard: its token is one that is fetched now. */
@@ -488,7 +489,8 @@ static void resolve(struct hf_core *core, struct hf_attempt *attempt, int at, in
     int last = attempt->try_count - 1;
     attempt->tries[at] = attempt->tries[last];
     attempt->tries[last] = try;
-    struct hf_request *request = request_new(core, attempt, HF_REQUEST_RESOLVE, resolved, now_us);
+    struct hf_request *request =
+        hf__attempt_request(core, attempt, HF_REQUEST_RESOLVE, resolved, now_us);
     if (!request) return;
     attempt->state = HF_ATTEMPT_TRYING;
     struct hf_claim claim;
@@ -504,13 +506,14 @@ static void was_read(struct hf_core *core, struct hf_request *request,
                      const struct hf_answer *answer, int64_t now_us)
 {
     struct hf_attempt *attempt = request->owner;
-    if (!decided_step(core, attempt, request, answer, now_us)) return;
+    if (!hf__attempt_decided_step(core, attempt, request, answer, now_us)) return;
     look(core, attempt, answer->has_item, answer->item, now_us);
 }
 
 static void send_read(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
-    struct hf_request *request = request_new(core, attempt, HF_REQUEST_READ, was_read, now_us);
+    struct hf_request *request =
+        hf__attempt_request(core, attempt, HF_REQUEST_READ, was_read, now_us);
     if (!request) return;
     attempt->state = HF_ATTEMPT_EXAMINING;
     core->options.format->read(&core->options.layout, &request->arena, hf__name_text(attempt->name),
@@ -518,31 +521,7 @@ static void send_read(struct hf_core *core, struct hf_attempt *attempt, int64_t 
     hf__request_send(core, request);
 }
 
-/* ---- examining ---- */
-
-static void add_rival(struct hf_attempt *attempt, char kind, struct hf_holder holder)
-{
-    attempt->rivals[attempt->rival_count++] = (struct hf_rival){.holder = holder, .kind = kind};
-}
-
-/* Everybody who is in the way. */
-static bool list_rivals(struct hf_attempt *attempt)
-{
-    const struct hf_record *record = &attempt->record;
-    const struct hf_want *want = &attempt->want;
-    attempt->rival_count = attempt->rival_at = 0;
-    attempt->judge_at_us = HF_NEVER;
-    attempt->rivals =
-        hf__arena_zalloc(&attempt->round, record->member_count + 2, sizeof(struct hf_rival));
-    if (!attempt->rivals) return false;
-    if (record->exclusive) add_rival(attempt, 'x', record->holder);
-    bool full = want->limit == 0 || record->limit != want->limit ||
-                (int64_t)record->member_count >= want->limit;
-    for (size_t i = 0; full && i < record->member_count; i++)
-        add_rival(attempt, 's', record->members[i]);
-    if (want->limit > 0 && record->has_intent) add_rival(attempt, 'i', record->intent);
-    return true;
-}
+/* ---- what a record means ---- */
 
 /* What a record means for the attempt: granted, free, or somebody is in the way. */
 static void look(struct hf_core *core, struct hf_attempt *attempt, bool has_item,
@@ -552,12 +531,12 @@ static void look(struct hf_core *core, struct hf_attempt *attempt, bool has_item
     hf__arena_free(&attempt->round);
     item = hf__item_copy(&attempt->round, item);
     format->parse(&core->options.layout, &attempt->round, has_item, item, &attempt->record);
-    if (attempt->round.failed || !list_rivals(attempt)) {
+    if (attempt->round.failed || !hf__rivals_list(attempt)) {
         attempt->record = (struct hf_record){0};
         attempt->looked = false;
         hf__arena_free(&attempt->round);
         attempt->read_next = true;
-        failed_for_memory(core, attempt, now_us);
+        hf__attempt_retry_for_memory(core, attempt, now_us);
         return;
     }
     attempt->looked = true;
@@ -573,218 +552,16 @@ static void look(struct hf_core *core, struct hf_attempt *attempt, bool has_item
         return;
     }
     if (attempt->want.only_if_exists && !attempt->record.exists) {
-        fail(core, attempt, HF_ERR_ABSENT, "there is no such lock", now_us);
+        hf__attempt_end(core, attempt, HF_ERR_ABSENT, "there is no such lock", now_us);
         return;
     }
     attempt->state = HF_ATTEMPT_EXAMINING;
-    next_rival(core, attempt, now_us);
-}
-
-static void blocked_by_live(struct hf_core *core, struct hf_attempt *attempt,
-                            const struct hf_session_record *session, int64_t now_us)
-{
-    struct hf_rival *rival = &attempt->rivals[attempt->rival_at++];
-    if (session->asked.count >= ASKED_MOST) return;
-    if (!hf__worth_asking(core, rival->holder.grant, session->liveness.lease_ms, now_us)) return;
-    struct hf_errand *errand = hf__errand_new(core, HF_ERRAND_ASK, NULL);
-    if (!errand) return;
-    errand->target = hf__arena_copy(&errand->arena, rival->holder.session);
-    errand->text = hf__errand_print(&errand->arena, rival->kind, rival->holder.grant,
-                                    hf__name_text(attempt->name));
-    hf__errand_start(core, errand, core->options.request_timeout_ms, now_us);
-}
-
-static void session_ended(struct hf_core *core, struct hf_request *request,
-                          const struct hf_answer *answer, int64_t now_us)
-{
-    struct hf_attempt *attempt = request->owner;
-    if (!decided_step(core, attempt, request, answer, now_us)) return;
-    struct hf_rival *rival = &attempt->rivals[attempt->rival_at++];
-    rival->dead = answer->code == 0 || !answer->has_item;
-    if (!rival->dead) attempt->judge_at_us = now_us + 1000; /* it moved: read it again */
-    next_rival(core, attempt, now_us);
-}
-
-static void end_session(struct hf_core *core, struct hf_attempt *attempt,
-                        const struct hf_session_record *seen, int64_t now_us)
-{
-    struct hf_request *request =
-        request_new(core, attempt, HF_REQUEST_JUDGE, session_ended, now_us);
-    if (!request) return;
-    struct hf_session_record copy = *seen;
-    copy.item = hf__item_copy(&request->arena, seen->item);
-    core->options.format->sessions->end(&core->options.layout, &request->arena,
-                                        attempt->rivals[attempt->rival_at].holder.session, &copy,
-                                        &request->op);
-    hf__request_send(core, request);
-}
-
-static void session_was_read(struct hf_core *core, struct hf_request *request,
-                             const struct hf_answer *answer, int64_t now_us)
-{
-    struct hf_attempt *attempt = request->owner;
-    if (!step(core, attempt, request, answer, now_us)) return;
-    struct hf_session_record record;
-    core->options.format->sessions->parse(&core->options.layout, &request->arena, answer->has_item,
-                                          answer->item, &record);
-    if (!decided(answer) || request->arena.failed) {
-        attempt->read_next = true;
-        if (decided(answer)) failed_for_memory(core, attempt, now_us);
-        else failed(core, attempt, answer, now_us);
-        return;
-    }
-    if (!record.exists) {
-        attempt->rivals[attempt->rival_at++].dead = true;
-    } else if (record.damaged) {
-        attempt->rival_at++; /* somebody who cannot be judged */
-    } else {
-        struct hf_verdict verdict = hf__judge(core, &record.liveness, now_us);
-        if (verdict.dead && !HF_BUG(TAKE_LIVE_SESSION)) {
-            end_session(core, attempt, &record, now_us);
-            return;
-        }
-        if (verdict.judge_at_us < attempt->judge_at_us) attempt->judge_at_us = verdict.judge_at_us;
-        if (verdict.dead) attempt->rivals[attempt->rival_at++].dead = true;
-        else blocked_by_live(core, attempt, &record, now_us);
-    }
-    next_rival(core, attempt, now_us);
-}
-
-static void read_session(struct hf_core *core, struct hf_attempt *attempt, struct hf_slice session,
-                         int64_t now_us)
-{
-    struct hf_request *request =
-        request_new(core, attempt, HF_REQUEST_JUDGE, session_was_read, now_us);
-    if (!request) return;
-    core->options.format->sessions->read(&core->options.layout, &request->arena, session,
-                                         &request->op);
-    hf__request_send(core, request);
-}
-
-/* ---- acting on what was found ---- */
-
-static void removed(struct hf_core *core, struct hf_request *request,
-                    const struct hf_answer *answer, int64_t now_us)
-{
-    struct hf_attempt *attempt = request->owner;
-    if (!decided_step(core, attempt, request, answer, now_us)) return;
-    next_rival(core, attempt, now_us);
-}
-
-static void remove_dead(struct hf_core *core, struct hf_attempt *attempt, struct hf_rival *rival,
-                        int64_t now_us)
-{
-    struct hf_request *request = request_new(core, attempt, HF_REQUEST_REAP, removed, now_us);
-    if (!request) return;
-    rival->done = true;
-    const struct hf_share_format *shares = core->options.format->shares;
-    (rival->kind == 'i' ? shares->withdraw : shares->reap)(&core->options.layout, &request->arena,
-                                                           hf__name_text(attempt->name),
-                                                           rival->holder.member, &request->op);
-    hf__request_send(core, request);
-}
-
-static void declared(struct hf_core *core, struct hf_request *request,
-                     const struct hf_answer *answer, int64_t now_us)
-{
-    struct hf_attempt *attempt = request->owner;
-    if (!step(core, attempt, request, answer, now_us)) return;
-    enum hf_answer_class class = hf__classify(answer);
-    attempt->has_intent = class == HF_ANSWER_OK || class == HF_ANSWER_UNSURE;
-    wait_for_change(core, attempt, now_us);
-}
-
-/* A writer in front of readers says that it waits, so that no new ones come in. */
-static bool declare_intent(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
-{
-    if (attempt->want.limit > 0 || attempt->record.member_count == 0 || is_try(attempt) ||
-        attempt->has_intent || attempt->record.has_intent ||
-        core->options.session == HF_USE_SESSION_NEVER || attempt->want.lease_ms > 0)
-        return false;
-    attempt->use_session = true;
-    struct hf_lease *session = hf__session_get(core, now_us);
-    if (!session) return false; /* the next round has one */
-    struct hf_request *request = request_new(core, attempt, HF_REQUEST_INTENT, declared, now_us);
-    if (!request) return true;
-    attempt->has_intent = true;
-    hf__new_id(core, &attempt->intent);
-    hf__lease_unref(core, attempt->intent_session);
-    attempt->intent_session = session;
-    session->refs++;
-    struct hf_slice first = hf__id_text(&request->arena, &session->id);
-    struct hf_slice second = hf__id_text(&request->arena, &attempt->intent);
-    struct hf_slice member =
-        hf__arena_printf(&request->arena, "%.*s/%.*s", HF_FMT(first), HF_FMT(second));
-    core->options.format->shares->declare(&core->options.layout, &request->arena,
-                                          hf__name_text(attempt->name), member, &request->op);
-    hf__request_send(core, request);
-    return true;
-}
-
-static void act(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
-{
-    const struct hf_record *record = &attempt->record;
-    size_t in_the_way =
-        record->damaged || (attempt->want.limit > 0 && record->strange_intent) ? 1 : 0;
-    for (size_t i = 0; i < attempt->rival_count; i++) {
-        struct hf_rival *rival = &attempt->rivals[i];
-        if (!rival->dead) in_the_way++;
-        else if (rival->kind != 'x' && !rival->done) {
-            remove_dead(core, attempt, rival, now_us);
-            return;
-        }
-    }
-    bool reaped = attempt->rival_count > 0 && attempt->rivals[0].kind != 'x' &&
-                  in_the_way < attempt->rival_count;
-    bool has_room = attempt->want.limit > 0 && reaped && !record->damaged &&
-                    record->limit == attempt->want.limit && !record->has_intent &&
-                    !record->strange_intent;
-    if (in_the_way > 0 && !has_room) {
-        if (attempt->want.limit > 0 && attempt->record.member_count > 0 &&
-            attempt->record.limit != attempt->want.limit)
-            fail(core, attempt, HF_ERR_OTHER_LIMIT, "it is shared under another limit", now_us);
-        else if (!declare_intent(core, attempt, now_us)) wait_for_change(core, attempt, now_us);
-        return;
-    }
-    /* Free. Whoever loses that race again and again had better wait a little. */
-    if (++attempt->rushes > RUSHES) {
-        attempt->judge_at_us = HF_NEVER;
-        wait_for_change(core, attempt, now_us);
-        return;
-    }
-    if (wants_session(attempt) && !hf__session_get(core, now_us)) {
-        go(core, attempt, now_us);
-        return;
-    }
-    send_try(core, attempt, attempt->record.exclusive, now_us);
-}
-
-/* A3, A4. */
-static void next_rival(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
-{
-    while (attempt->rival_at < attempt->rival_count) {
-        struct hf_rival *rival = &attempt->rivals[attempt->rival_at];
-        struct hf_slice session = rival->holder.session;
-        if (session.len == 0) {
-            struct hf_verdict verdict = hf__judge(core, &attempt->record.liveness, now_us);
-            rival->dead = verdict.dead;
-            if (verdict.judge_at_us < attempt->judge_at_us)
-                attempt->judge_at_us = verdict.judge_at_us;
-        } else if (hf__session_find(core, session)) {
-            /* Ours: alive if somebody here knows of it, an orphan otherwise. */
-            rival->dead = !hf__name_cares_for(attempt->name, rival->holder.grant);
-        } else {
-            read_session(core, attempt, session, now_us);
-            return;
-        }
-        attempt->rival_at++;
-    }
-    act(core, attempt, now_us);
+    hf__rivals_examine(core, attempt, now_us);
 }
 
 /* ---- beginning ---- */
 
-static void go(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
+void hf__attempt_go(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
     if (now_us >= attempt->deadline_us) {
         time_out(core, attempt, now_us);
@@ -802,9 +579,9 @@ static void go(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
         send_read(core, attempt, now_us);
         return;
     }
-    if (wants_session(attempt) && !hf__session_get(core, now_us)) {
+    if (hf__attempt_wants_session(attempt) && !hf__session_get(core, now_us)) {
         if (!core->session) {
-            failed_for_memory(core, attempt, now_us);
+            hf__attempt_retry_for_memory(core, attempt, now_us);
             return;
         }
         attempt->state = HF_ATTEMPT_SESSION;
@@ -813,12 +590,12 @@ static void go(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
         hf__list_append(&core->session_waiters, &attempt->of_core);
         return;
     }
-    send_try(core, attempt, false, now_us);
+    hf__attempt_try(core, attempt, false, now_us);
 }
 
 void hf__attempt_session_ready(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
-    if (!attempt->over) go(core, attempt, now_us);
+    if (!attempt->over) hf__attempt_go(core, attempt, now_us);
 }
 
 static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us)
@@ -826,7 +603,7 @@ static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us)
     struct hf_attempt *attempt = HF_CONTAINER(alarm, struct hf_attempt, alarm);
     if (attempt->over) return;
     if (now_us >= attempt->deadline_us) time_out(core, attempt, now_us);
-    else if (attempt->state == HF_ATTEMPT_WAITING) go(core, attempt, now_us);
+    else if (attempt->state == HF_ATTEMPT_WAITING) hf__attempt_go(core, attempt, now_us);
 }
 
 /* Once more a lock that this client has. */
@@ -856,7 +633,7 @@ static void serve_queue(struct hf_core *core, struct hf_name *name, struct hf_gr
         if (attempt->state != HF_ATTEMPT_QUEUED) continue;
         if (may_enter(attempt, held, now_us)) {
             enter_again(core, attempt, held, now_us);
-        } else if (is_try(attempt)) {
+        } else if (hf__attempt_is_try(attempt)) {
             attempt->record.owner = core->options.owner;
             fail_held(core, attempt, HF_ERR_HELD, now_us);
         }
@@ -889,7 +666,7 @@ void hf__name_advance(struct hf_core *core, struct hf_name *name, int64_t now_us
     } else if (first->state != HF_ATTEMPT_QUEUED) {
         return;
     }
-    go(core, first, now_us);
+    hf__attempt_go(core, first, now_us);
 }
 
 /* Re-entrant, or held here by somebody else: decided without asking the store. */
@@ -901,7 +678,7 @@ static void begin(struct hf_core *core, struct hf_attempt *attempt, int64_t now_
     bool is_first = attempt == first;
     if (may_enter(attempt, held, now_us)) {
         enter_again(core, attempt, held, now_us);
-    } else if (is_try(attempt) && (held || first->state == HF_ATTEMPT_WAITING)) {
+    } else if (hf__attempt_is_try(attempt) && (held || first->state == HF_ATTEMPT_WAITING)) {
         attempt->record.owner = core->options.owner;
         fail_held(core, attempt, HF_ERR_HELD, now_us);
     } else if (is_first) {

@@ -5,7 +5,7 @@
  *
  * Nouns
  *   name     a lock name that somebody in this client holds or wants; its queue
- *   attempt  one acquire on its way (attempt.c)
+ *   attempt  one acquire on its way (attempt.c; its rivals: rival.c)
  *   grant    one lock that is held, until its final event (grant.c)
  *   lease    what keeps grants alive: one grant's own, or a session (lease.c)
  *   errand   a conditional write that must get done, and is repeated (errand.c)
@@ -27,7 +27,7 @@
  *
  * Transitions
  *   attempt  QUEUED → SESSION → TRYING ⇄ EXAMINING ⇄ WAITING → over
- *            (hf__attempt_advance, try_now, examine, wait_for_change, finish)
+ *            (hf__attempt_go, hf__attempt_try, hf__rivals_examine, hf__attempt_wait, finish)
  *   grant    HELD → RELEASING → ENDED   (hf__grant_release, hf__grant_end)
  *   lease    CREATING → LIVE → DEAD     (hf__session_get, confirm, hf__lease_end)
  */

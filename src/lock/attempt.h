@@ -1,0 +1,41 @@
+/* What the two files of an attempt share: attempt.c and rival.c. Private to them. */
+#ifndef HF_LOCK_ATTEMPT_H
+#define HF_LOCK_ATTEMPT_H
+
+#include "lock/inside.h"
+
+/* Whether it wants an answer at once. */
+bool hf__attempt_is_try(const struct hf_attempt *attempt);
+bool hf__attempt_wants_session(const struct hf_attempt *attempt);
+
+/* A request of the attempt, of which there is one at a time. NULL: it tries again later. */
+struct hf_request *hf__attempt_request(struct hf_core *core, struct hf_attempt *attempt,
+                                       enum hf_request_kind kind, hf_request_fn done,
+                                       int64_t now_us);
+
+/* Deals with the answers that are alike for every step. True: the step goes on. */
+bool hf__attempt_step(struct hf_core *core, struct hf_attempt *attempt, struct hf_request *request,
+                      const struct hf_answer *answer, int64_t now_us);
+/* The same for steps that an unknown outcome sends back to reading. */
+bool hf__attempt_decided_step(struct hf_core *core, struct hf_attempt *attempt,
+                              struct hf_request *request, const struct hf_answer *answer,
+                              int64_t now_us);
+/* The store has said yes or no. */
+bool hf__answer_decided(const struct hf_answer *answer);
+
+/* What comes next. Each may end the attempt. */
+void hf__attempt_go(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
+void hf__attempt_try(struct hf_core *core, struct hf_attempt *attempt, bool take, int64_t now_us);
+void hf__attempt_wait(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
+void hf__attempt_retry(struct hf_core *core, struct hf_attempt *attempt,
+                       const struct hf_answer *answer, int64_t now_us);
+void hf__attempt_retry_for_memory(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
+void hf__attempt_end(struct hf_core *core, struct hf_attempt *attempt, int code, const char *why,
+                     int64_t now_us);
+
+/* Everybody in the way, by the attempt's record. False when out of memory. */
+bool hf__rivals_list(struct hf_attempt *attempt);
+/* Looks at those who are left, and then acts. */
+void hf__rivals_examine(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
+
+#endif
