@@ -130,6 +130,11 @@ static int check_shared(const struct hf_client *client, const struct hf_acquire_
     REFUSE_IF(options->limit < 0 || options->limit >= HF_READERS_LIMIT,
               "a limit of %lld: it must be between 1 and %d", (long long)options->limit,
               HF_READERS_LIMIT - 1);
+    if (!core->format->sessions) {
+        if (options->limit == 0) return 0;
+        return hf__error_set(reterr, HF_ERR_UNSUPPORTED, "the format \"%s\" has no semaphores",
+                             core->format->name);
+    }
     REFUSE_IF(core->session == HF_USE_SESSION_NEVER,
               "a shared lock needs a session; leave sessions and heartbeats on");
     REFUSE_IF(options->lease_ms != 0,

@@ -32,10 +32,12 @@ static void fill(struct hf_lock_info *info, char **at, struct hf_slice name,
 {
     *info = (struct hf_lock_info){
         .held = hf__record_is_held(record),
-        .shared = record->member_count > 0,
+        .shared = record->member_count > 0 || record->readers > 0,
         .damaged = record->damaged,
         .token = record->token,
-        .holders = record->exclusive ? 1 : (int64_t)record->member_count,
+        .holders = record->readers     ? record->readers
+                   : record->exclusive ? 1
+                                       : (int64_t)record->member_count,
         .limit = record->limit == HF_READERS_LIMIT ? 0 : record->limit,
         .since_unix_ms = record->since_unix_ms,
         .lease_ms = liveness ? liveness->lease_ms : 0,

@@ -48,10 +48,13 @@ static uint64_t digest_bytes(uint64_t digest, const void *bytes, size_t len)
 
 static uint64_t digest(const struct hf_record *record)
 {
-    int64_t numbers[] = {record->exists, record->damaged,      record->exclusive,
-                         record->token,  record->member_count, record->limit};
+    int64_t numbers[] = {record->exists,       record->damaged, record->exclusive, record->token,
+                         record->member_count, record->limit,   record->readers};
     uint64_t all = digest_bytes(14695981039346656037u, numbers, sizeof numbers);
-    const struct hf_slice texts[] = {record->owner, record->data, record->holder.grant,
+    /* Some formats know a grant only by its signs of life. */
+    bool has_grant = record->holder.grant.ptr != record->liveness.version.ptr;
+    const struct hf_slice texts[] = {record->owner, record->data,
+                                     has_grant ? record->holder.grant : HF_LIT(""),
                                      record->forced_by, record->forced_reason};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         all = digest_bytes(all, texts[i].ptr, texts[i].len);

@@ -3,14 +3,18 @@
  *
  *   <key> S, N or B · <sort key> S · owner S · guid B (64 bytes, new with every
  *   sign of life) · and for fail-open fencingToken N · leaseDurationMs N ·
- *   lockAcquiredTimeUnixMs N (where local time is trusted)
+ *   lockAcquiredTimeUnixMs N (where local time is trusted) · readers M (ours only)
  *
  * Invariants
  * U1  A guid is derived from the grant and its version, so a write that landed
  *     unheard is recognized.
  * U2  A fail-open record stays after its release, with a lease of 1 ms, and its
  *     token grows by one with each grant.
- * U3  A fail-closed lock has no lease: it stays until its guid releases it, or a
+ * U3  Readers share a record that looks to all others like one ordinary lock: `readers` maps each
+ *     one's grant to its version, and every sign of life of any of them makes a new guid.
+ *     leaseDurationMs is at least the longest of their leases, and lockAcquiredTimeUnixMs never
+ *     goes back, however late a write arrives. Who dies stays in the map until all have gone.
+ * U4  A fail-closed lock has no lease: it stays until its guid releases it, or a
  *     person does.
  */
 #include "format/keyed.h"
@@ -18,7 +22,7 @@
 enum { GUID_BYTES = 64, RELEASED_MS = 1 };
 
 static const char *const own_names[] = {
-    "owner", "guid", "fencingToken", "leaseDurationMs", "lockAcquiredTimeUnixMs", NULL};
+    "owner", "guid", "fencingToken", "leaseDurationMs", "lockAcquiredTimeUnixMs", "readers", NULL};
 
 static void guid_bytes(const struct hf_id *grant, int64_t version, unsigned char ret[GUID_BYTES])
 {
@@ -57,8 +61,12 @@ static void parse_open(const struct hf_layout *layout, struct hf_arena *arena, b
         ret->damaged = true;
         return;
     }
-    if (lease_ms <= RELEASED_MS) return; /* U2 */
+    const struct hf_value *readers = hf__item_get_str(item, "readers");
+    bool shared = readers && readers->type == HF_M;
+    ret->retired = lease_ms <= RELEASED_MS; /* U2 */
+    if (ret->retired || (shared && readers->map.count == 0)) return;
     ret->exclusive = true;
+    ret->readers = shared ? (int64_t)readers->map.count : 0;
     ret->liveness.lease_ms = lease_ms;
     if (layout->trust_clock && hf__item_int(item, "lockAcquiredTimeUnixMs", 1, &acquired_ms) &&
         acquired_ms < INT64_MAX / 4000)
@@ -86,6 +94,20 @@ static int64_t next_token(const struct hf_layout *layout, const struct hf_record
 
 /* ---- fail-open ---- */
 
+static struct hf_value acquired(struct hf_arena *arena, const struct hf_claim *claim)
+{
+    return hf__n(arena, claim->expires_unix_ms - claim->lease_ms);
+}
+
+static struct hf_value only_reader(struct hf_arena *arena, const struct hf_claim *claim)
+{
+    struct hf_value version = hf__n(arena, 1);
+    struct hf_slice grant = hf__id_text(arena, &claim->grant);
+    struct hf_value readers = {.type = HF_M};
+    readers.map = hf__item_with(arena, readers.map, grant, &version);
+    return readers;
+}
+
 static void put_open(const struct hf_layout *layout, struct hf_arena *arena,
                      const struct hf_claim *claim, int64_t version, int64_t token, int64_t lease_ms,
                      const struct hf_condition *condition, struct hf_op *ret)
@@ -96,8 +118,8 @@ static void put_open(const struct hf_layout *layout, struct hf_arena *arena,
     item = hf__item_set(arena, item, "fencingToken", hf__n(arena, token));
     item = hf__item_set(arena, item, "leaseDurationMs", hf__n(arena, lease_ms));
     if (layout->trust_clock && claim->expires_unix_ms)
-        item = hf__item_set(arena, item, "lockAcquiredTimeUnixMs",
-                            hf__n(arena, claim->expires_unix_ms - claim->lease_ms));
+        item = hf__item_set(arena, item, "lockAcquiredTimeUnixMs", acquired(arena, claim));
+    if (claim->limit > 0) item = hf__item_set(arena, item, "readers", only_reader(arena, claim));
     hf__keyed_put(layout, arena, claim->name, item, condition, ret);
 }
 
@@ -107,11 +129,120 @@ static const struct hf_condition *as_seen(struct hf_arena *arena, struct hf_item
                         hf__keyed_same(arena, "fencingToken", seen));
 }
 
+/* ---- readers (U3) ---- */
+
+static struct hf_path reader_path(struct hf_arena *arena, const struct hf_claim *claim)
+{
+    return hf__path_in(arena, "readers", hf__id_text(arena, &claim->grant));
+}
+
+/* A reader is inside; with a version, as it was when it had that one. */
+static const struct hf_condition *reader_is(struct hf_arena *arena, const struct hf_claim *claim,
+                                            int64_t version)
+{
+    struct hf_operand operands[2] = {
+        hf__operand_path(reader_path(arena, claim)),
+        hf__operand_value(hf__n(arena, version)),
+    };
+    return version ? hf__cond(arena, HF_EQ, operands, 2) : hf__cond(arena, HF_EXISTS, operands, 1);
+}
+
+static const struct hf_condition *readers_count(struct hf_arena *arena, int64_t count)
+{
+    struct hf_operand operands[2] = {
+        hf__operand_path(hf__path(arena, HF_LIT("readers"))),
+        hf__operand_value(hf__n(arena, count)),
+    };
+    operands[0].is_size = true;
+    return hf__cond(arena, HF_EQ, operands, 2);
+}
+
+/* A sign of life of one of many. */
+static void show_reader(const struct hf_layout *layout, struct hf_arena *arena,
+                        const struct hf_claim *claim, const struct hf_condition *condition,
+                        int64_t token, int64_t lease_ms, struct hf_op *ret)
+{
+    bool has_time = layout->trust_clock && claim->expires_unix_ms;
+    if (has_time)
+        condition =
+            hf__cond_and(arena, condition,
+                         hf__cond_or(arena, hf__cond_absent(arena, "lockAcquiredTimeUnixMs"),
+                                     hf__cond_compare(arena, "lockAcquiredTimeUnixMs", HF_LE,
+                                                      acquired(arena, claim))));
+    struct hf_update *update = hf__keyed_update(layout, arena, claim->name, condition, ret);
+    hf__update_add(arena, update,
+                   (struct hf_action){.kind = HF_SET,
+                                      .path = reader_path(arena, claim),
+                                      .left = hf__term_value(arena, hf__n(arena, claim->version))});
+    hf__update_set(arena, update, "guid", guid_of(arena, &claim->grant, claim->version));
+    if (token) hf__update_set(arena, update, "fencingToken", hf__n(arena, token));
+    if (token) hf__update_set(arena, update, "owner", hf__s(claim->owner));
+    if (lease_ms) hf__update_set(arena, update, "leaseDurationMs", hf__n(arena, lease_ms));
+    if (has_time) hf__update_set(arena, update, "lockAcquiredTimeUnixMs", acquired(arena, claim));
+}
+
+/* Comes in beside those who are inside. Each who does makes a new token: two cannot at once. */
+static void join(const struct hf_layout *layout, struct hf_arena *arena,
+                 const struct hf_claim *claim, const struct hf_record *seen, struct hf_op *ret)
+{
+    int64_t longest_ms = seen->liveness.lease_ms;
+    if (claim->lease_ms > longest_ms) longest_ms = claim->lease_ms;
+    const struct hf_condition *condition =
+        hf__cond_and(arena, hf__cond_exists(arena, "readers"),
+                     hf__keyed_same(arena, "fencingToken", seen->item));
+    show_reader(layout, arena, claim, condition, next_token(layout, seen), longest_ms, ret);
+}
+
+/* The last one out says so; who was the last without knowing it retires the lock. */
+static void leave(const struct hf_layout *layout, struct hf_arena *arena,
+                  const struct hf_claim *claim, struct hf_op *ret)
+{
+    const struct hf_condition *condition = reader_is(arena, claim, 0);
+    if (claim->last) condition = hf__cond_and(arena, condition, readers_count(arena, 1));
+    struct hf_update *update = hf__keyed_update(layout, arena, claim->name, condition, ret);
+    if (claim->last) {
+        hf__update_set(arena, update, "leaseDurationMs", hf__n(arena, RELEASED_MS));
+        hf__update_remove(arena, update, "readers");
+    } else {
+        hf__update_add(arena, update,
+                       (struct hf_action){.kind = HF_REMOVE, .path = reader_path(arena, claim)});
+    }
+}
+
+static void retire(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
+                   int64_t ttl_unix_s, struct hf_op *ret)
+{
+    (void)ttl_unix_s;
+    struct hf_update *update = hf__keyed_update(layout, arena, name, readers_count(arena, 0), ret);
+    hf__update_set(arena, update, "leaseDurationMs", hf__n(arena, RELEASED_MS));
+    hf__update_remove(arena, update, "readers");
+}
+
+static int64_t reader_version(const struct hf_record *record, const struct hf_claim *claim)
+{
+    int64_t version = 0;
+    const struct hf_value *readers = hf__item_get_str(record->item, "readers");
+    if (!record->readers || !readers) return 0;
+    for (size_t i = 0; i < readers->map.count; i++) {
+        const struct hf_attr *reader = &readers->map.attrs[i];
+        if (!hf__id_is(&claim->grant, reader->name)) continue;
+        if (reader->value.type != HF_N || !hf__number_to_int64(reader->value.number, &version))
+            return 0;
+    }
+    return version;
+}
+
+/* ---- alone ---- */
+
 static void acquire_open(const struct hf_layout *layout, struct hf_arena *arena,
                          const struct hf_claim *claim, const struct hf_record *seen,
                          struct hf_op *ret)
 {
     const struct hf_condition *condition = hf__keyed_absent(layout, arena);
+    if (claim->limit > 0 && seen && seen->readers > 0) {
+        join(layout, arena, claim, seen, ret);
+        return;
+    }
     if (seen && seen->exists) condition = as_seen(arena, seen->item);
     else if (claim->only_if_exists)
         condition = hf__cond_and(arena, condition, hf__keyed_exists(layout, arena));
@@ -143,19 +274,26 @@ static const struct hf_condition *mine(const struct hf_layout *layout, struct hf
 static void renew_open(const struct hf_layout *layout, struct hf_arena *arena,
                        const struct hf_claim *claim, struct hf_op *ret)
 {
+    if (claim->limit > 0) {
+        show_reader(layout, arena, claim, reader_is(arena, claim, claim->version - 1), 0, 0, ret);
+        return;
+    }
     /* An update, so that what others wrote beside it stays. */
     struct hf_update *update = hf__keyed_update(
         layout, arena, claim->name, mine(layout, arena, claim, claim->version - 1), ret);
     hf__update_set(arena, update, "guid", guid_of(arena, &claim->grant, claim->version));
     hf__update_set(arena, update, "leaseDurationMs", hf__n(arena, claim->lease_ms));
     if (layout->trust_clock && claim->expires_unix_ms)
-        hf__update_set(arena, update, "lockAcquiredTimeUnixMs",
-                       hf__n(arena, claim->expires_unix_ms - claim->lease_ms));
+        hf__update_set(arena, update, "lockAcquiredTimeUnixMs", acquired(arena, claim));
 }
 
 static void release_open(const struct hf_layout *layout, struct hf_arena *arena,
                          const struct hf_claim *claim, struct hf_op *ret)
 {
+    if (claim->limit > 0) {
+        leave(layout, arena, claim, ret);
+        return;
+    }
     struct hf_update *update = hf__keyed_update(layout, arena, claim->name,
                                                 mine(layout, arena, claim, claim->version), ret);
     hf__update_set(arena, update, "leaseDurationMs", hf__n(arena, RELEASED_MS));
@@ -172,12 +310,14 @@ static bool is_version(const struct hf_record *record, const struct hf_claim *cl
 
 static bool holds(const struct hf_record *record, const struct hf_claim *claim)
 {
+    if (claim->limit > 0) return reader_version(record, claim) > 0;
     return is_version(record, claim, claim->version) ||
            is_version(record, claim, claim->version + 1);
 }
 
 static bool at_version(const struct hf_record *record, const struct hf_claim *claim)
 {
+    if (claim->limit > 0) return reader_version(record, claim) >= claim->version;
     return is_version(record, claim, claim->version);
 }
 
@@ -194,6 +334,7 @@ static void force_open(const struct hf_layout *layout, struct hf_arena *arena,
     hf__update_set(arena, update, "leaseDurationMs", hf__n(arena, RELEASED_MS));
     hf__update_set(arena, update, "guid", guid_of(arena, &nobody, seen->token));
     hf__update_count(arena, update, "fencingToken", 0, 1);
+    hf__update_remove(arena, update, "readers");
 }
 
 /* ---- fail-closed ---- */
@@ -225,11 +366,14 @@ static void force_closed(const struct hf_layout *layout, struct hf_arena *arena,
                      ret);
 }
 
+static const struct hf_share_format shares = {.retire = retire};
+
 const struct hf_format hf__format_fail_open = {
     .name = "fail-open",
     .default_key = "key",
     .can = HF_CAN_TOKEN | HF_CAN_EXPIRE | HF_CAN_OBSERVE | HF_CAN_RENEW | HF_CAN_FORCE |
-           HF_CAN_SORT | HF_CAN_KEY_TYPES,
+           HF_CAN_SORT | HF_CAN_KEY_TYPES | HF_CAN_SHARE,
+    .shares = &shares,
     .read = read_lock,
     .parse = parse_open,
     .acquire = acquire_open,

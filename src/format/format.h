@@ -103,7 +103,10 @@ struct hf_record {
     struct hf_liveness liveness; /* exclusive with an own lease */
     const struct hf_holder *members;
     size_t member_count;
-    int64_t limit; /* of the members */
+    int64_t limit;   /* of the members */
+    int64_t readers; /* exclusive, to all but readers: so many of them are inside, each with its own
+                        lease, and more may come in */
+    bool retired;    /* shared: nothing is left to say of a lock that is empty */
     bool has_intent;
     bool strange_intent; /* there is one, and it makes no sense: no reader comes in */
     struct hf_holder intent;
@@ -182,7 +185,10 @@ struct hf_session_format {
                   struct hf_values asked, struct hf_values revoked, struct hf_op *ret);
 };
 
-/* The operations on shared locks, for formats that have them. */
+/*
+ * The operations on shared locks, for formats that have them. Without sessions readers keep their
+ * own leases, and only `retire` is needed.
+ */
 struct hf_share_format {
     /* Whether the claim is in; answers with its token. */
     void (*resolve)(const struct hf_layout *layout, struct hf_arena *arena,

@@ -106,7 +106,7 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
     hf__item_text(item, "forced_reason", &ret->forced_reason);
     hf__item_int(item, "token", 0, &ret->token);
     hf__item_int(item, "since", 1, &ret->since_unix_ms);
-    hf__item_int(item, "ttl", 1, &ret->ttl_unix_s);
+    ret->retired = hf__item_int(item, "ttl", 1, &ret->ttl_unix_s);
     const struct hf_value *data = hf__item_get_str(item, "data");
     if (data && data->type == HF_B) {
         ret->has_data = true;

@@ -10,6 +10,15 @@ struct hf_path hf__path(struct hf_arena *arena, struct hf_slice name)
     return (struct hf_path){part, 1};
 }
 
+struct hf_path hf__path_in(struct hf_arena *arena, const char *map, struct hf_slice name)
+{
+    struct hf_path_part *parts = hf__arena_zalloc(arena, 2, sizeof *parts);
+    if (!parts) return (struct hf_path){0};
+    parts[0].name = hf__slice_str(map);
+    parts[1].name = name;
+    return (struct hf_path){parts, 2};
+}
+
 const struct hf_value *hf__path_get(struct hf_item item, struct hf_path path)
 {
     if (path.count == 0) return NULL;

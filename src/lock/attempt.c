@@ -58,7 +58,7 @@ struct hf_attempt *hf__core_next_finished(struct hf_core *core)
 static void give_back_try(struct hf_core *core, struct hf_attempt *attempt,
                           const struct hf_try *try, int64_t now_us)
 {
-    hf__give_back(core, attempt->name, attempt->want.limit ? 's' : 'x', &try->grant,
+    hf__give_back(core, attempt->name, attempt->want.limit ? 's' : 'x', &try->grant, 1,
                   try->session ? &try->session->id : NULL, now_us);
 }
 
@@ -88,7 +88,7 @@ static void finish(struct hf_core *core, struct hf_attempt *attempt, int code, i
         }
     }
     if (attempt->has_intent)
-        hf__give_back(core, attempt->name, 'i', &attempt->intent, &attempt->intent_session->id,
+        hf__give_back(core, attempt->name, 'i', &attempt->intent, 0, &attempt->intent_session->id,
                       now_us);
     attempt->has_intent = false;
     hf__name_advance(core, attempt->name, now_us);
@@ -220,8 +220,8 @@ bool hf__attempt_step(struct hf_core *core, struct hf_attempt *attempt, struct h
         if (is_grant_request(request) && may_have_landed && attempt->try_count > 0)
             give_back_try(core, attempt, &attempt->tries[attempt->try_count - 1], now_us);
         if (request->kind == HF_REQUEST_INTENT && may_have_landed && attempt->intent_session)
-            hf__give_back(core, attempt->name, 'i', &attempt->intent, &attempt->intent_session->id,
-                          now_us);
+            hf__give_back(core, attempt->name, 'i', &attempt->intent, 0,
+                          &attempt->intent_session->id, now_us);
         if (attempt->taken) release_memory(core, attempt);
         return false;
     }
@@ -314,9 +314,11 @@ static void granted(struct hf_core *core, struct hf_attempt *attempt, int at,
     }
     struct hf_grant *grant = attempt->grant;
     grant->id = try.grant;
-    grant->token = record->exists ? record->token : try.token;
+    /* What a reader wrote may have grown since, by those who came in behind it. */
+    bool counts = !core->options.format->next_token && record->exists;
+    grant->token = counts ? record->token : try.token;
     grant->since_unix_ms = record->since_unix_ms;
-    grant->alone = record->member_count == 1;
+    grant->alone = record->member_count == 1 || record->readers == 1;
     if (!record->exists && attempt->want.has_data) { /* a put says nothing of what it wrote */
         attempt->stored = attempt->want.data;
         attempt->has_stored = true;
@@ -346,7 +348,12 @@ static void granted(struct hf_core *core, struct hf_attempt *attempt, int at,
 
 bool hf__attempt_wants_session(const struct hf_attempt *attempt)
 {
-    return attempt->want.limit > 0 || attempt->use_session;
+    return attempt->use_session;
+}
+
+bool hf__attempt_joins(const struct hf_attempt *attempt)
+{
+    return attempt->want.limit > 0 && attempt->record.readers > 0;
 }
 
 static struct hf_try *new_try(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
@@ -423,7 +430,7 @@ static void tried(struct hf_core *core, struct hf_request *request, const struct
         return;
     case HF_ANSWER_UNSURE:
         /* A new try finds out; for a shared lock the token has to be fetched. */
-        attempt->read_next = attempt->want.limit > 0;
+        attempt->read_next = attempt->use_session && attempt->want.limit > 0;
         hf__attempt_retry(core, attempt, answer, now_us);
         return;
     default:
@@ -455,7 +462,8 @@ void hf__attempt_try(struct hf_core *core, struct hf_attempt *attempt, bool take
     const struct hf_layout *layout = &core->options.layout;
     struct hf_try *try = new_try(core, attempt, now_us);
     /* A record that shows a holder is for taking over, and says nothing of a free lock. */
-    bool has_seen = attempt->looked && (take || !hf__record_is_held(&attempt->record));
+    bool has_seen = attempt->looked &&
+                    (take || !hf__record_is_held(&attempt->record) || hf__attempt_joins(attempt));
     const struct hf_record *seen = has_seen ? &attempt->record : NULL;
     if (format->next_token) try->token = format->next_token(layout, seen);
     claim_of(core, attempt, try, &claim);
@@ -547,7 +555,7 @@ static void look(struct hf_core *core, struct hf_attempt *attempt, bool has_item
         struct hf_claim claim;
         claim_of(core, attempt, &attempt->tries[i], &claim);
         if (!format->holds(&attempt->record, &claim)) continue;
-        if (attempt->want.limit > 0) resolve(core, attempt, i, now_us);
+        if (attempt->use_session && attempt->want.limit > 0) resolve(core, attempt, i, now_us);
         else granted(core, attempt, i, &attempt->record, now_us);
         return;
     }
@@ -697,7 +705,7 @@ static bool copy_want(struct hf_attempt *attempt, const struct hf_want *want)
 
 static bool keeps_own_lease(const struct hf_core *core, const struct hf_want *want)
 {
-    if (want->limit > 0) return false;
+    if (want->limit > 0) return !core->options.format->sessions;
     if (want->lease_ms > 0 || core->options.session == HF_USE_SESSION_NEVER) return true;
     if (core->options.session == HF_USE_SESSION_ALWAYS) return false;
     return core->own_count < core->options.own_leases;

@@ -6,6 +6,8 @@
 
 /* Whether it wants an answer at once. */
 bool hf__attempt_is_try(const struct hf_attempt *attempt);
+/* A reader in front of readers who keep their own leases. */
+bool hf__attempt_joins(const struct hf_attempt *attempt);
 bool hf__attempt_wants_session(const struct hf_attempt *attempt);
 
 /* A request of the attempt, of which there is one at a time. NULL: it tries again later. */

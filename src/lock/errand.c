@@ -160,8 +160,8 @@ static void retire_if_empty(struct hf_core *core, struct hf_errand *errand,
     struct hf_record record;
     core->options.format->parse(&core->options.layout, &request->arena, true, answer->item,
                                 &record);
-    if (hf__record_is_held(&record) || record.ttl_unix_s || hf__ttl_unix_s(core, now_us, 0) == 0)
-        return;
+    if (hf__record_is_held(&record) || record.retired) return;
+    if (core->options.format->sessions && hf__ttl_unix_s(core, now_us, 0) == 0) return;
     struct hf_errand *retire = hf__errand_new(core, HF_ERRAND_RETIRE, errand->name);
     if (retire) hf__errand_start(core, retire, core->options.lease_ms, now_us);
 }
@@ -243,7 +243,7 @@ void hf__errands_forget(struct hf_core *core, struct hf_grant *grant)
 }
 
 void hf__give_back(struct hf_core *core, struct hf_name *name, char kind, const struct hf_id *grant,
-                   const struct hf_id *session, int64_t now_us)
+                   int64_t version, const struct hf_id *session, int64_t now_us)
 {
     struct hf_errand *errand =
         hf__errand_new(core, kind == 'i' ? HF_ERRAND_WITHDRAW : HF_ERRAND_GIVE_BACK, name);
@@ -255,6 +255,8 @@ void hf__give_back(struct hf_core *core, struct hf_name *name, char kind, const 
         .grant = *grant,
         .session = session ? &errand->session : NULL,
         .limit = kind == 's' ? 1 : 0,
+        .version = version,
+        .pending = true, /* nobody renews it any more, but somebody may have */
     };
     if (kind == 'i') {
         struct hf_slice first = hf__id_text(&errand->arena, session);

@@ -165,7 +165,7 @@ void hf__errand_free(struct hf_core *core, struct hf_errand *errand);
 void hf__errands_forget(struct hf_core *core, struct hf_grant *grant);
 /* Gives back a grant or an intent that may be in the record; best effort. kind as in a text. */
 void hf__give_back(struct hf_core *core, struct hf_name *name, char kind, const struct hf_id *grant,
-                   const struct hf_id *session, int64_t now_us);
+                   int64_t version, const struct hf_id *session, int64_t now_us);
 
 /* ---- force.c ---- */
 

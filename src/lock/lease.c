@@ -11,6 +11,8 @@
  */
 #include "lock/inside.h"
 
+enum { OVERTAKEN_US = 20000 };
+
 static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us);
 
 struct hf_lease *hf__lease_new(struct hf_core *core, bool is_session)
@@ -142,6 +144,7 @@ static void expire(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
     struct hf_grant *grant = only_grant(lease);
     struct hf_name *name = grant ? grant->name : NULL;
     struct hf_id id = grant ? grant->id : lease->id;
+    char kind = grant && grant->limit > 0 ? 's' : 'x';
     if (name) name->refs++;
     if (lease->failures > 0) {
         struct hf_error detail;
@@ -153,7 +156,7 @@ static void expire(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
         hf__lease_end(core, lease, HF_REASON_EXPIRED, 0, NULL, now_us);
     }
     if (lease->is_session) hf__session_drop(core, &id, now_us);
-    else if (name) hf__give_back(core, name, 'x', &id, NULL, now_us);
+    else if (name) hf__give_back(core, name, kind, &id, lease->version, NULL, now_us);
     hf__name_unref(core, name);
 }
 
@@ -234,8 +237,13 @@ static void refused_own(struct hf_core *core, struct hf_lease *lease, struct hf_
         failed(core, lease, HF_ERR_NO_MEMORY, now_us);
     } else if (format->holds(&record, &claim) && format->at_version(&record, &claim)) {
         confirm(core, lease,
-                record.liveness.lease_ms ? record.liveness.lease_ms : lease->pending_lease_ms,
+                record.liveness.lease_ms && grant->limit == 0 ? record.liveness.lease_ms
+                                                              : lease->pending_lease_ms,
                 now_us); /* an earlier copy landed */
+    } else if (grant->limit > 0 && format->holds(&record, &claim)) {
+        /* Another reader's was sent after it: this one is void, and sent anew. */
+        lease->pending = false;
+        lease->renew_at_us = now_us + OVERTAKEN_US;
     } else {
         hf__grant_end_as(core, grant, &record, now_us);
     }
@@ -399,6 +407,11 @@ void hf__core_ensure(struct hf_core *core, struct hf_grant *grant, int64_t at_le
         return;
     }
     struct hf_lease *lease = grant->lease;
+    if (grant->limit > 0 && !lease->is_session && at_least_ms > lease->lease_ms) {
+        hf__job_done(core, job, HF_ERR_UNSUPPORTED,
+                     "a shared lock of this format keeps the lease that it came with");
+        return;
+    }
     job->grant = grant;
     job->need_until_us = now_us + at_least_ms * 1000;
     if (job->need_until_us <= lease->valid_until_us) {

@@ -27,7 +27,7 @@ bool hf__rivals_list(struct hf_attempt *attempt)
     attempt->rivals =
         hf__arena_zalloc(&attempt->round, record->member_count + 2, sizeof(struct hf_rival));
     if (!attempt->rivals) return false;
-    if (record->exclusive) add_rival(attempt, 'x', record->holder);
+    if (record->exclusive && !hf__attempt_joins(attempt)) add_rival(attempt, 'x', record->holder);
     bool full = want->limit == 0 || record->limit != want->limit ||
                 (int64_t)record->member_count >= want->limit;
     for (size_t i = 0; full && i < record->member_count; i++)
@@ -215,7 +215,8 @@ static void act(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us
         hf__attempt_go(core, attempt, now_us);
         return;
     }
-    hf__attempt_try(core, attempt, attempt->record.exclusive, now_us);
+    hf__attempt_try(core, attempt, attempt->record.exclusive && !hf__attempt_joins(attempt),
+                    now_us);
 }
 
 /* A3, A4. */

@@ -156,7 +156,7 @@ static void give_back_text(struct hf_core *core, struct hf_lease *session,
     if (!hf__id_parse(text->grant, &id)) return;
     struct hf_name *name = hf__name_get(core, text->name);
     if (!name) return;
-    hf__give_back(core, name, text->kind, &id, &session->id, now_us);
+    hf__give_back(core, name, text->kind, &id, 0, &session->id, now_us);
     hf__name_unref(core, name);
 }
 

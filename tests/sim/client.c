@@ -205,7 +205,8 @@ static void begin_random(struct sim_worker *worker)
     int64_t limit = 0, lease_ms = 0;
     if (world->lock_kinds[lock] == SIM_READERS && sim_chance(world, 70)) limit = HF_READERS_LIMIT;
     if (world->lock_kinds[lock] == SIM_SEMAPHORE) limit = world->lock_limits[lock];
-    if (limit > 0 && sim_chance(world, 2)) limit++; /* somebody is misconfigured */
+    if (limit > 0 && sim_chance(world, 2) && world->params.format->sessions)
+        limit++; /* somebody is misconfigured */
     if (limit == 0 && sim_chance(world, 20) && (world->params.format->can & HF_CAN_RENEW))
         lease_ms = client->lease_ms + sim_below(world, client->lease_ms / 2);
     if (lease_ms > world->longest_lease_ms) world->longest_lease_ms = lease_ms;

@@ -95,6 +95,8 @@ static void choose(struct sim_world *world)
         world->lock_kinds[i] =
             sim_chance(world, 50) ? SIM_EXCLUSIVE : (enum sim_lock_kind)sim_below(world, 3);
         if (world->params.format->shares == NULL) world->lock_kinds[i] = SIM_EXCLUSIVE;
+        else if (world->params.format->sessions == NULL && world->lock_kinds[i] == SIM_SEMAPHORE)
+            world->lock_kinds[i] = SIM_READERS;
         world->lock_limits[i] = 1 + sim_below(world, 3);
     }
     bool timeless = (params->faults & SIM_CLOCKS) && sim_chance(world, 10) &&
