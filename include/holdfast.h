@@ -231,6 +231,8 @@ struct hf_client_options {
     bool fencing;              /* dlock: with tokens */
     bool keep_on_release;      /* awslabs, dynamolock: keep the record, marked as released */
     bool trust_clock;          /* fail-open: trust the clocks of all clients */
+    bool hold_on_unavailable;  /* awslabs: a 503 counts as a renewal. Weakens the promise: whoever
+                                  still reaches the store takes the lock while it is held here */
 };
 
 /*
@@ -386,6 +388,7 @@ struct hf_lock_info {
     size_t data_size;
     const char *forced_by; /* who released it by force last, and why; NULL: nobody */
     const char *forced_reason;
+    const char *sort_key; /* hf_list, where the table has one; otherwise NULL */
 };
 
 /* Who holds it, without acquiring. HF_ERR_ABSENT: never held, or long ago. Waits. */
@@ -399,6 +402,8 @@ struct hf_list_options {
     const char *cursor; /* the page before said where to go on; NULL: at the beginning */
     int limit;          /* locks looked at for a page; 0: 100 */
     bool held_only;
+    const char *name;  /* the locks with this partition key, under all sort keys */
+    bool any_sort_key; /* not only those under the client's */
 };
 
 struct hf_list_page {

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "client/client.h"
 #include "format/keyed.h"
+#include "item/key_condition.h"
 
 enum { PAGE = 100, PAGE_MAX = 10000, FORCE_MS = 60000 };
 
@@ -134,16 +135,61 @@ struct page {
     struct hf_arena arena;
 };
 
+/*
+ * A cursor is the key of the last item that was looked at: the length of its partition key, a
+ * colon, that key, and its sort key.
+ */
+static const char *cursor_of(struct hf_arena *arena, const struct hf_layout *layout,
+                             struct hf_item key)
+{
+    const struct hf_value *hash = hf__item_get(key, layout->key_name);
+    const struct hf_value *range = hf__item_get(key, layout->sort_name);
+    if (!hash || (range && range->type != HF_S)) return NULL;
+    struct hf_slice text = hf__key_text(arena, hash);
+    struct hf_slice sort = range ? range->bytes : HF_LIT("");
+    return hf__arena_printf(arena, "%zu:%.*s%.*s", text.len, HF_FMT(text), HF_FMT(sort)).ptr;
+}
+
+static int start_at(struct hf_arena *arena, const struct hf_layout *layout, const char *cursor,
+                    struct hf_item *ret, struct hf_error *reterr)
+{
+    struct hf_slice rest = hf__slice_str(cursor);
+    uint64_t len = 0;
+    size_t digits = 0;
+    while (digits < rest.len && digits < 5 && rest.ptr[digits] >= '0' && rest.ptr[digits] <= '9')
+        len = len * 10 + (uint64_t)(rest.ptr[digits++] - '0');
+    if (digits == 0 || digits == rest.len || rest.ptr[digits] != ':' || len > rest.len - digits - 1)
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "\"%.64s\" is no cursor; give the one of the page before", cursor);
+    struct hf_slice key = hf__slice(rest.ptr + digits + 1, (size_t)len);
+    struct hf_layout at = *layout;
+    at.prefix = HF_LIT("");
+    if (at.key_type == HF_B && hf__slice_starts(key, HF_LIT("0x"))) {
+        char *bytes = hf__arena_alloc(arena, key.len / 2 + 1);
+        if (!bytes) return hf__error_no_memory(reterr);
+        size_t count = 0;
+        for (size_t i = 2; i + 1 < key.len; i += 2) {
+            int high = hf__hex_value(key.ptr[i]), low = hf__hex_value(key.ptr[i + 1]);
+            if (high < 0 || low < 0) break; /* a name that begins with 0x */
+            bytes[count++] = (char)(high * 16 + low);
+        }
+        if (count == key.len / 2 - 1) key = hf__slice(bytes, count);
+    }
+    at.sort_value = hf__slice_skip(rest, digits + 1 + (size_t)len);
+    *ret = hf__keyed_key(&at, arena, key);
+    return 0;
+}
+
 static int fill_page(struct page *page, const struct hf_core_options *core,
-                     const struct hf_answer *answer, const struct hf_list_options *options,
-                     struct hf_error *reterr)
+                     const struct hf_layout *layout, const struct hf_answer *answer,
+                     const struct hf_list_options *options, struct hf_error *reterr)
 {
     struct hf_slice prefix = hf__slice_str(options->prefix);
     struct hf_lock_info *locks =
         hf__arena_zalloc(&page->arena, answer->count ? answer->count : 1, sizeof *locks);
     for (size_t i = 0; locks && i < answer->count; i++) {
         struct hf_slice name;
-        if (!core->format->name_of(&core->layout, answer->items[i], &name)) continue;
+        if (!core->format->name_of(layout, &page->arena, answer->items[i], &name)) continue;
         if (!hf__slice_starts(name, prefix)) continue;
         struct hf_record record;
         core->format->parse(&core->layout, &page->arena, true, answer->items[i], &record);
@@ -151,13 +197,14 @@ static int fill_page(struct page *page, const struct hf_core_options *core,
         bool own = record.exclusive && record.holder.session.len == 0;
         char *texts = hf__arena_alloc(&page->arena, texts_size(name, &record));
         if (!texts) break;
-        fill(&locks[page->page.count++], &texts, name, &record, own ? &record.liveness : NULL);
+        struct hf_lock_info *info = &locks[page->page.count++];
+        fill(info, &texts, name, &record, own ? &record.liveness : NULL);
+        const struct hf_value *sort = hf__item_get(answer->items[i], layout->sort_name);
+        if (sort && sort->type == HF_S) info->sort_key = hf__arena_str(&page->arena, sort->bytes);
     }
     page->page.locks = locks;
-    if (answer->last_key.count > 0) {
-        const struct hf_value *key = hf__item_get(answer->last_key, core->layout.key_name);
-        if (key && key->type == HF_S) page->page.cursor = hf__arena_str(&page->arena, key->bytes);
-    }
+    if (answer->last_key.count > 0)
+        page->page.cursor = cursor_of(&page->arena, layout, answer->last_key);
     return page->arena.failed ? hf__error_no_memory(reterr) : 0;
 }
 
@@ -169,9 +216,13 @@ int hf_list(struct hf_client *client, const struct hf_list_options *given,
     if (options.limit < 0 || options.limit > PAGE_MAX)
         return hf__error_set(reterr, HF_ERR_INVALID, "a limit of %d: between 1 and %d",
                              options.limit, PAGE_MAX);
-    int code = check_call(client, NULL, reterr);
+    if (options.prefix && options.name)
+        return hf__error_set(reterr, HF_ERR_INVALID, "list a prefix or a name, not both");
+    int code = check_call(client, options.name, reterr);
     if (code != 0) return code;
     const struct hf_core_options *core = &client->core.options;
+    struct hf_layout layout = core->layout;
+    if (options.name || options.any_sort_key) layout.sort_value = HF_LIT("");
     struct page *page = hf__calloc(1, sizeof *page);
     if (!page) {
         hf__client_let_go(client);
@@ -188,13 +239,20 @@ int hf_list(struct hf_client *client, const struct hf_list_options *given,
                 .limit = options.limit ? options.limit : PAGE,
             },
     };
-    if (options.cursor) { /* the key of the last item; its sort key is the layout's */
-        struct hf_layout bare = core->layout;
-        bare.prefix = HF_LIT("");
-        call.op.start_key = hf__keyed_key(&bare, &page->arena, hf__slice_str(options.cursor));
+    struct hf_key_condition where = {.count = 1};
+    if (options.name) {
+        struct hf_item key =
+            hf__keyed_key(&core->layout, &page->arena, hf__slice_str(options.name));
+        const struct hf_value *value = hf__item_get(key, layout.key_name);
+        where.tests[0] = (struct hf_key_test){.name = layout.key_name, .op = HF_EQ};
+        if (value) where.tests[0].low = *value;
+        call.op.kind = HF_QUERY;
+        call.op.where = &where;
     }
-    code = hf__client_run(client, &call, reterr);
-    if (code == 0) code = fill_page(page, core, &call.answer, &options, reterr);
+    if (options.cursor)
+        code = start_at(&page->arena, &layout, options.cursor, &call.op.start_key, reterr);
+    if (code == 0) code = hf__client_run(client, &call, reterr);
+    if (code == 0) code = fill_page(page, core, &layout, &call.answer, &options, reterr);
     if (code == 0) *ret = &page->page;
     else hf_list_page_free(&page->page);
     hf__client_let_go(client);

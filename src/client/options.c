@@ -125,6 +125,8 @@ static int layout_of(const struct hf_client_options *given, const struct hf_form
     else if (type != 'S' && !(format->can & HF_CAN_KEY_TYPES)) missing = "keys other than strings";
     else if (given->sort_key_name && !(format->can & HF_CAN_SORT)) missing = "sort keys";
     else if (given->prefix && native) missing = "prefixes";
+    else if (given->hold_on_unavailable && !(format->can & HF_CAN_HOLD_ON))
+        missing = "locks that outlive an outage of the store";
     else if (given->fencing && !(format->can & HF_CAN_TOKEN)) missing = "fencing tokens";
     if (missing)
         return hf__error_set(reterr, HF_ERR_UNSUPPORTED, "the format \"%s\" has no %s",
@@ -179,6 +181,7 @@ int hf__client_options(const struct hf_client_options *given, struct hf_arena *a
         .margin_per_mille = given->drift_per_mille ? given->drift_per_mille : MARGIN_PER_MILLE,
         .judge = (enum hf_expiry_mode)given->expiry,
         .session = (enum hf_session_use)given->session,
+        .hold_on_unavailable = given->hold_on_unavailable,
         .own_leases = given->own_leases > 0 ? (size_t)given->own_leases : OWN_LEASES,
         .draw = random_u64,
         .log = {given->log, given->log_user, given->log_level},

@@ -233,15 +233,15 @@ static void force(const struct hf_layout *layout, struct hf_arena *arena,
 SPELT(awslabs, hf__duration_print_ms)
 SPELT(dynamolock, hf__duration_print_go)
 
-#define FORMAT(format)                                                                             \
+#define FORMAT(format, more)                                                                       \
     {                                                                                              \
         .name = #format, .default_key = "key",                                                     \
-        .can = HF_CAN_DATA | HF_CAN_OBSERVE | HF_CAN_RENEW | HF_CAN_FORCE | HF_CAN_SORT,           \
+        .can = HF_CAN_DATA | HF_CAN_OBSERVE | HF_CAN_RENEW | HF_CAN_FORCE | HF_CAN_SORT | (more),  \
         .read = read_lock, .parse = parse, .acquire = format##_acquire, .take = format##_take,     \
         .renew = format##_renew, .release = release, .set_data = set_data, .holds = holds,         \
         .at_version = at_version, .force = force, .name_of = hf__keyed_name_of,                    \
         .refuses_name = hf__keyed_refuses_name, .own_names = own_names,                            \
     }
 
-const struct hf_format hf__format_awslabs = FORMAT(awslabs);
-const struct hf_format hf__format_dynamolock = FORMAT(dynamolock);
+const struct hf_format hf__format_awslabs = FORMAT(awslabs, HF_CAN_HOLD_ON);
+const struct hf_format hf__format_dynamolock = FORMAT(dynamolock, 0);

@@ -18,6 +18,7 @@
  *     person does.
  */
 #include "format/keyed.h"
+#include "format/mutant.h"
 
 enum { GUID_BYTES = 64, RELEASED_MS = 1 };
 
@@ -163,7 +164,7 @@ static void show_reader(const struct hf_layout *layout, struct hf_arena *arena,
                         int64_t token, int64_t lease_ms, struct hf_op *ret)
 {
     bool has_time = layout->trust_clock && claim->expires_unix_ms;
-    if (has_time)
+    if (has_time && !HF_BUG(READER_BACKDATES))
         condition =
             hf__cond_and(arena, condition,
                          hf__cond_or(arena, hf__cond_absent(arena, "lockAcquiredTimeUnixMs"),
@@ -174,7 +175,8 @@ static void show_reader(const struct hf_layout *layout, struct hf_arena *arena,
                    (struct hf_action){.kind = HF_SET,
                                       .path = reader_path(arena, claim),
                                       .left = hf__term_value(arena, hf__n(arena, claim->version))});
-    hf__update_set(arena, update, "guid", guid_of(arena, &claim->grant, claim->version));
+    if (!HF_BUG(READER_KEEPS_GUID))
+        hf__update_set(arena, update, "guid", guid_of(arena, &claim->grant, claim->version));
     if (token) hf__update_set(arena, update, "fencingToken", hf__n(arena, token));
     if (token) hf__update_set(arena, update, "owner", hf__s(claim->owner));
     if (lease_ms) hf__update_set(arena, update, "leaseDurationMs", hf__n(arena, lease_ms));
@@ -186,7 +188,7 @@ static void join(const struct hf_layout *layout, struct hf_arena *arena,
                  const struct hf_claim *claim, const struct hf_record *seen, struct hf_op *ret)
 {
     int64_t longest_ms = seen->liveness.lease_ms;
-    if (claim->lease_ms > longest_ms) longest_ms = claim->lease_ms;
+    if (claim->lease_ms > longest_ms || HF_BUG(JOIN_SHORTENS)) longest_ms = claim->lease_ms;
     const struct hf_condition *condition =
         hf__cond_and(arena, hf__cond_exists(arena, "readers"),
                      hf__keyed_same(arena, "fencingToken", seen->item));

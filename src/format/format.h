@@ -158,6 +158,7 @@ enum hf_format_ability {
     HF_CAN_KEY_TYPES = 1 << 9, /* keys may be numbers or bytes */
     HF_WANTS_CLOCK = 1 << 10,  /* the store's time is good for tokens */
     HF_NEEDS_CLOCK = 1 << 11,  /* nothing can be written without it */
+    HF_CAN_HOLD_ON = 1 << 12,  /* its users may keep locks while the store is out of service */
 };
 
 /*
@@ -252,8 +253,9 @@ struct hf_format {
     /* Deletes a released record that is still as it was seen. NULL: records do not stay. */
     void (*sweep)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
                   const struct hf_record *seen, struct hf_op *ret);
-    /* Whether the table's items with this key are locks, and what their names are. */
-    bool (*name_of)(const struct hf_layout *layout, struct hf_item item, struct hf_slice *ret);
+    /* Whether an item is a lock, and of what name; without a sort value, under any sort key. */
+    bool (*name_of)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_item item,
+                    struct hf_slice *ret);
     /* Why a lock cannot have this name; NULL: it can. */
     const char *(*refuses_name)(struct hf_slice name);
 

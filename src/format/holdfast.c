@@ -327,8 +327,10 @@ static void sweep(const struct hf_layout *layout, struct hf_arena *arena, struct
     hf__keyed_delete(layout, arena, name, condition, ret);
 }
 
-static bool name_of(const struct hf_layout *layout, struct hf_item item, struct hf_slice *ret)
+static bool name_of(const struct hf_layout *layout, struct hf_arena *arena, struct hf_item item,
+                    struct hf_slice *ret)
 {
+    (void)arena;
     const struct hf_value *key = hf__item_get(item, layout->key_name);
     if (!key || key->type != HF_S || key->bytes.len == 0) return false;
     if (hf__slice_starts(key->bytes, HF_LIT("holdfast:"))) return false;

@@ -171,18 +171,36 @@ void hf__derive(const struct hf_id *grant, int64_t version, unsigned which, unsi
 
 /* ---- names ---- */
 
-bool hf__keyed_name_of(const struct hf_layout *layout, struct hf_item item, struct hf_slice *ret)
+struct hf_slice hf__key_text(struct hf_arena *arena, const struct hf_value *key)
+{
+    if (key->type == HF_N) {
+        char text[HF_NUMBER_TEXT_SIZE];
+        return hf__arena_copy(arena, hf__slice(text, hf__number_print(key->number, text)));
+    }
+    bool is_text = hf__utf8_valid(key->bytes) &&
+                   (key->bytes.len == 0 || !memchr(key->bytes.ptr, '\0', key->bytes.len));
+    if (is_text) return key->bytes;
+    size_t len = 2 + 2 * key->bytes.len;
+    char *hex = hf__arena_alloc(arena, len + 1);
+    if (!hex) return HF_LIT("");
+    memcpy(hex, "0x", 2);
+    hf__hex_encode(key->bytes.ptr, key->bytes.len, hex + 2);
+    return hf__slice(hex, len);
+}
+
+bool hf__keyed_name_of(const struct hf_layout *layout, struct hf_arena *arena, struct hf_item item,
+                       struct hf_slice *ret)
 {
     const struct hf_value *key = hf__item_get(item, layout->key_name);
-    if (!key || (key->type != HF_S && key->type != HF_B)) return false;
-    if (key->bytes.len <= layout->prefix.len || !hf__slice_starts(key->bytes, layout->prefix))
-        return false;
-    if (layout->sort_name.len > 0) {
+    if (!key || key->type != layout->key_type) return false;
+    struct hf_slice text = hf__key_text(arena, key);
+    if (text.len <= layout->prefix.len || !hf__slice_starts(text, layout->prefix)) return false;
+    if (layout->sort_name.len > 0 && layout->sort_value.len > 0) {
         const struct hf_value *sort = hf__item_get(item, layout->sort_name);
         if (!sort || sort->type != HF_S || !hf__slice_eq(sort->bytes, layout->sort_value))
             return false;
     }
-    *ret = hf__slice_skip(key->bytes, layout->prefix.len);
+    *ret = hf__slice_skip(text, layout->prefix.len);
     return true;
 }
 

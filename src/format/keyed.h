@@ -35,7 +35,11 @@ struct hf_item hf__item_set_all(struct hf_arena *arena, struct hf_item item, str
 /* 16 bytes that belong to this version of this grant, and to nothing else. */
 void hf__derive(const struct hf_id *grant, int64_t version, unsigned which, unsigned char ret[16]);
 
-bool hf__keyed_name_of(const struct hf_layout *layout, struct hf_item item, struct hf_slice *ret);
+bool hf__keyed_name_of(const struct hf_layout *layout, struct hf_arena *arena, struct hf_item item,
+                       struct hf_slice *ret);
+
+/* A key as text: numbers in decimal, bytes that are no text in hex behind 0x. */
+struct hf_slice hf__key_text(struct hf_arena *arena, const struct hf_value *key);
 const char *hf__keyed_refuses_name(struct hf_slice name);
 
 /* Attributes by type; false if there is none, or of another type or out of range. */

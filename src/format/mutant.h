@@ -24,7 +24,10 @@
     X(STALE_READS, "stale-reads", "sessions are read without consistency")                         \
     X(OR_MINE, "or-mine", "an acquire also succeeds on a grant of the same owner")                 \
     X(ONE_ID, "one-id", "an attempt uses one grant id for all its tries")                          \
-    X(SHARED_KEEPS_TTL, "shared-keeps-ttl", "a shared acquire leaves the ttl standing")
+    X(SHARED_KEEPS_TTL, "shared-keeps-ttl", "a shared acquire leaves the ttl standing")            \
+    X(READER_KEEPS_GUID, "reader-keeps-guid", "a fail-open reader renews without a new guid")      \
+    X(READER_BACKDATES, "reader-backdates", "a late fail-open reader sets the clock back")         \
+    X(JOIN_SHORTENS, "join-shortens", "a fail-open reader comes in with a shorter lease")
 
 enum hf_mutant {
     HF_BUG_NONE,

@@ -115,6 +115,7 @@ struct hf_answer {
     int64_t received_boot_us;
     int attempts;             /* how often it was sent */
     struct hf_interval store; /* the store's time when the answer was received */
+    bool unavailable;         /* the store itself said so (503), at the last send */
     struct hf_slice request_id;
 };
 

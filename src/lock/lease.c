@@ -5,7 +5,9 @@
  * K1  At most one renewal is in flight. It takes the record from `version` to
  *     version + 1, and is repeated under the same number until it is decided.
  * K2  valid_until_us is counted from the first send of the confirmed version.
- *     A confirmed renewal never shortens it; an unconfirmed one never touches it.
+ *     A confirmed renewal never shortens it; an unconfirmed one never touches it
+ *     (with hold_on_unavailable, one that the store turned away as out of service
+ *     counts as confirmed: nobody else can be served then, it is hoped).
  * K3  When valid_until_us has passed the lease is dead, whatever comes later.
  * K4  Once its grant is being released a lease is not renewed any more.
  */
@@ -221,6 +223,13 @@ static void failed(struct hf_core *core, struct hf_lease *lease, int code, int64
     lease->renew_at_us = now_us + hf__backoff_us(core, lease->failures, lease->lease_ms * 1000 / 8);
 }
 
+static void hold_on(struct hf_core *core, struct hf_lease *lease)
+{
+    lease->confirmed_us = lease->pending_sent_us;
+    lease->valid_until_us = hf__valid_until_us(core, lease->confirmed_us, lease->lease_ms);
+    lease->pending = false;
+}
+
 /* Own lease: the record that refused a renewal. */
 static void refused_own(struct hf_core *core, struct hf_lease *lease, struct hf_request *request,
                         const struct hf_answer *answer, int64_t now_us)
@@ -305,7 +314,10 @@ static void renewed(struct hf_core *core, struct hf_request *request,
         if (lease->is_session) refused_session(core, lease, request, answer, now_us);
         else refused_own(core, lease, request, answer, now_us);
         break;
-    default: failed(core, lease, answer->code, now_us); break;
+    default:
+        if (core->options.hold_on_unavailable && answer->unavailable) hold_on(core, lease);
+        failed(core, lease, answer->code, now_us);
+        break;
     }
     if (lease->state == HF_LEASE_LIVE) settle_ensures(core, lease, now_us);
     hf__lease_schedule(core, lease, now_us);

@@ -386,6 +386,7 @@ static void on_refusal(struct transfer *t, struct hf_slice body)
     hf__answer_read_error(call->arena, t->http.status, body, &call->answer, &exception);
     struct hf_slice name = hf__slice_str(exception ? exception->name : "");
     bool server_side = t->http.status >= 500;
+    call->answer.unavailable = t->http.status == 503;
     if (exception && exception->skew && correct_skew(t)) {
         send(t);
     } else if (renew_credentials(t, name)) {

@@ -38,17 +38,16 @@ static const char *name_for(const struct row *row)
     return row->key_type == 'N' ? "42" : "team:nightly";
 }
 
-static struct hf_client *join(const struct row *row, const char *table, const char *owner,
-                              bool heartbeat)
+static struct hf_client_options options_for(const struct row *row, const char *table,
+                                            const char *owner)
 {
-    struct hf_client_options options = {
-        .size = sizeof options,
+    return (struct hf_client_options){
+        .size = sizeof(struct hf_client_options),
         .store = store,
         .format = row->format,
         .table = table,
         .owner = owner,
         .lease_ms = LEASE_MS,
-        .heartbeat_ms = heartbeat ? 0 : HF_NONE,
         .poll_limit_ms = 50,
         .skew_ms = HF_NONE,
         .create_table = true,
@@ -59,6 +58,13 @@ static struct hf_client *join(const struct row *row, const char *table, const ch
         .sort_key_name = row->sort ? "range" : NULL,
         .sort_key = row->sort ? "lock" : NULL,
     };
+}
+
+static struct hf_client *join(const struct row *row, const char *table, const char *owner,
+                              bool heartbeat)
+{
+    struct hf_client_options options = options_for(row, table, owner);
+    if (!heartbeat) options.heartbeat_ms = HF_NONE;
     struct hf_client *client = NULL;
     if (hf_client_new(&options, &client, &error) != 0)
         hf_test_fail(__FILE__, __LINE__, "%s", error.message);
@@ -138,25 +144,105 @@ static void carry_data(const struct row *row, const char *table)
         hf_lock_unref(lock);
     }
     const struct hf_acquire_options shared = {.size = sizeof shared, .shared = true};
+    bool shares = strcmp(row->format, "holdfast") == 0 || strcmp(row->format, "fail-open") == 0;
     code = hf_acquire(client, name_for(row), 0, &shared, &lock, &error);
-    CHECK_INT(code, strcmp(row->format, "holdfast") == 0 ? 0 : HF_ERR_UNSUPPORTED);
-    if (code == 0) hf_lock_unref(lock);
+    CHECK_INT(code, shares ? 0 : HF_ERR_UNSUPPORTED);
+    if (code == 0) {
+        struct hf_client *bob = join(row, table, "bob", true);
+        struct hf_lock *other, *none;
+        CHECK_INT(hf_acquire(bob, name_for(row), 0, &shared, &other, &error), 0);
+        CHECK_INT(hf_acquire(bob, name_for(row), 0, NULL, &none, &error), HF_ERR_HELD);
+        CHECK_INT(hf_get(bob, name_for(row), &info, &error), 0);
+        CHECK(info->held && info->shared);
+        CHECK_INT(info->holders, 2);
+        hf_lock_info_free(info);
+        CHECK_INT(hf_release(lock, NULL, &error), 0);
+        CHECK_INT(hf_acquire(bob, name_for(row), LEASE_MS * 2, NULL, &none, &error),
+                  HF_ERR_TIMED_OUT);
+        CHECK(hf_lock_is_held(other));
+        CHECK_INT(hf_release(other, NULL, &error), 0);
+        CHECK_INT(hf_acquire(bob, name_for(row), 0, NULL, &none, &error), 0);
+        hf_lock_unref(none);
+        hf_lock_unref(other);
+        hf_lock_unref(lock);
+        hf_client_close(bob, 0);
+    }
     CHECK_INT(hf_client_close(client, 0), 0);
+}
+
+/* One lock name under several sort keys. */
+static void list_sort_keys(const struct row *row, struct hf_client *client, const char *table,
+                           const char *name)
+{
+    struct hf_list_page *page;
+    struct hf_lock *lock;
+    struct hf_client_options options = options_for(row, table, "bob");
+    struct hf_client *other;
+    options.sort_key = "other";
+    CHECK_INT(hf_client_new(&options, &other, &error), 0);
+    CHECK_INT(hf_acquire(other, name, ENOUGH_MS, NULL, &lock, &error), 0);
+    struct hf_list_options how = {.size = sizeof how, .name = name};
+    CHECK_INT(hf_list(client, &how, &page, &error), 0);
+    CHECK_INT(page->count, 2);
+    CHECK_STR(page->locks[0].sort_key, "lock");
+    CHECK_STR(page->locks[1].sort_key, "other");
+    hf_list_page_free(page);
+    how.name = NULL;
+    CHECK_INT(hf_list(client, &how, &page, &error), 0);
+    CHECK_INT(page->count, 1);
+    hf_list_page_free(page);
+    how.any_sort_key = true;
+    CHECK_INT(hf_list(client, &how, &page, &error), 0);
+    CHECK_INT(page->count, 2);
+    hf_list_page_free(page);
+    CHECK_INT(hf_release(lock, NULL, &error), 0);
+    hf_lock_unref(lock);
+    hf_client_close(other, 0);
+}
+
+/* Small pages: every lock comes once. */
+static void page_through(const struct row *row, struct hf_client *client)
+{
+    enum { LOCKS = 5 };
+    struct hf_lock *locks[LOCKS];
+    char name[32];
+    int seen = 0, pages = 0;
+    for (int i = 0; i < LOCKS; i++) {
+        snprintf(name, sizeof name, row->key_type == 'N' ? "1%d" : "page:lock%d", i);
+        CHECK_INT(hf_acquire(client, name, ENOUGH_MS, NULL, &locks[i], &error), 0);
+    }
+    struct hf_list_options how = {.size = sizeof how, .limit = 2};
+    how.prefix = row->key_type == 'N' ? "1" : "page:";
+    struct hf_list_page *page = NULL, *last = NULL;
+    do {
+        CHECK_INT(hf_list(client, &how, &page, &error), 0);
+        hf_list_page_free(last);
+        last = page;
+        seen += (int)page->count;
+        how.cursor = page->cursor;
+    } while (page->cursor && ++pages < 20);
+    CHECK_INT(seen, LOCKS);
+    hf_list_page_free(last);
+    how.cursor = "nonsense";
+    CHECK_INT(hf_list(client, &how, &page, &error), HF_ERR_INVALID);
+    for (int i = 0; i < LOCKS; i++) hf_lock_unref(locks[i]);
 }
 
 static void list(const struct row *row, const char *table)
 {
-    if (row->key_type == 'N') return; /* numbers have no names to list */
     struct hf_client *client = join(row, table, "alice", true);
     struct hf_lock *lock;
     struct hf_list_page *page;
     const struct hf_list_options held = {.size = sizeof held, .held_only = true};
-    CHECK_INT(hf_acquire(client, "team:other", ENOUGH_MS, NULL, &lock, &error), 0);
+    const char *name = row->key_type == 'N' ? "-4.5" : "team:other";
+    CHECK_INT(hf_acquire(client, name, ENOUGH_MS, NULL, &lock, &error), 0);
     CHECK_INT(hf_list(client, &held, &page, &error), 0);
     CHECK_INT(page->count, 1);
-    CHECK_STR(page->locks[0].name, "team:other");
+    CHECK_STR(page->locks[0].name, name);
     hf_list_page_free(page);
+    if (row->sort) list_sort_keys(row, client, table, name);
     hf_lock_unref(lock);
+    page_through(row, client);
     hf_client_close(client, 0);
 }
 
@@ -209,6 +295,7 @@ TEST(what_a_format_cannot_do_is_refused)
         {{.format = "awslabs", .sort_key_name = "x"}, "needs a value"},
         {{.format = "holdfast", .prefix = "x"}, "no prefixes"},
         {{.format = "fail-open", .key_type = 'X'}, "S, N or B"},
+        {{.format = "dynamolock", .hold_on_unavailable = true}, "outlive an outage"},
     };
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         hf_test_note("row %zu", i);

@@ -151,10 +151,11 @@ static void answer(struct rig *rig, struct rig_client *client, struct hf_request
     client->requests[request->kind]++;
     client->total++;
     if (request->arena.failed) result.code = hf__error_no_memory(&result.error);
-    else if (client->cut_off)
+    else if (client->cut_off || client->turned_away)
         result.code = hf__error_set(&result.error, HF_ERR_OUTCOME_UNKNOWN, "cut off");
     else apply(rig, &request->op, &request->arena, &result);
     if (result.code == 0 && request->arena.failed) result.code = HF_ERR_OUTCOME_UNKNOWN;
+    result.unavailable = client->turned_away;
     result.received_boot_us = rig->now_us;
     if (!rig->timeless && !client->cut_off)
         result.store = (struct hf_interval){true, EPOCH_US + rig->now_us, EPOCH_US + rig->now_us};

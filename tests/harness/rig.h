@@ -20,8 +20,9 @@ struct rig_cell {
 
 struct rig_client {
     struct hf_core core;
-    bool dead;    /* crashed: nothing of it runs */
-    bool cut_off; /* its requests get no answer: the outcome is unknown */
+    bool dead;        /* crashed: nothing of it runs */
+    bool cut_off;     /* its requests get no answer: the outcome is unknown */
+    bool turned_away; /* … because the store says that it is out of service */
     unsigned requests[HF_REQUEST_KINDS];
     unsigned total;
     unsigned warnings, finals;

@@ -450,6 +450,91 @@ TEST(a_cancelled_attempt_gives_back_what_it_got)
     rig_free(&rig);
 }
 
+TEST(what_awslabs_and_fail_open_give_back_is_free_at_once)
+{
+    const struct hf_format *formats[] = {&hf__format_awslabs, &hf__format_fail_open};
+    for (size_t i = 0; i < COUNT_OF(formats); i++) {
+        struct hf_core_options options = rig_defaults();
+        options.format = formats[i];
+        options.session = HF_USE_SESSION_NEVER;
+        start(&options, &options);
+        struct hf_want want = {.name = HF_LIT("job"), .timeout_ms = HF_NEVER};
+        struct hf_attempt *attempt;
+        CHECK_INT(hf__core_acquire(&a->core, &want, rig.now_us, &attempt, NULL), 0);
+        hf__core_cancel(&a->core, attempt, rig.now_us);
+        rig_settle(&rig);
+        take(1, "job", 0);
+        rig_free(&rig);
+    }
+}
+
+TEST(a_lock_may_outlive_an_outage_if_asked_to)
+{
+    for (int hold = 0; hold < 2; hold++) {
+        struct hf_core_options options = rig_defaults();
+        options.format = &hf__format_awslabs;
+        options.session = HF_USE_SESSION_NEVER;
+        options.hold_on_unavailable = hold;
+        start(&options, NULL);
+        take(0, "job", 0);
+        a->turned_away = true;
+        rig_run(&rig, 60000);
+        CHECK_INT(a->finals, hold ? 0 : 1);
+        a->turned_away = false;
+        rig_run(&rig, 60000);
+        CHECK_INT(a->finals, hold ? 0 : 1);
+        a->cut_off = true; /* no answer at all is no outage that anybody vouches for */
+        rig_run(&rig, 60000);
+        CHECK_INT(a->finals, 1);
+        rig_free(&rig);
+    }
+}
+
+TEST(readers_of_fail_open_look_like_one_lock)
+{
+    struct hf_core_options options = rig_defaults();
+    options.format = &hf__format_fail_open;
+    options.session = HF_USE_SESSION_NEVER;
+    start(&options, &options);
+    struct hf_arena arena = {0};
+    struct hf_grant *first = take(0, "job", HF_READERS_LIMIT);
+    struct hf_grant *second = take(1, "job", HF_READERS_LIMIT);
+    CHECK_INT(first->token, 1);
+    CHECK_INT(second->token, 2);
+    rig_run(&rig, 60000); /* each keeps its own lease */
+    CHECK_INT(a->finals + b->finals, 0);
+    CHECK_INT(rig_acquire(&rig, 1, "job", 0, 0), 0);
+    rig_settle(&rig);
+    CHECK_INT(b->last_code, HF_ERR_HELD);
+    rig_release(&rig, 0, first);
+    rig_settle(&rig);
+    CHECK(strstr(rig_show(&rig, &arena, "job"), "\"leaseDurationMs\":{\"N\":\"10000\"}"));
+    rig_release(&rig, 1, second);
+    rig_settle(&rig);
+    const char *left = rig_show(&rig, &arena, "job");
+    CHECK(strstr(left, "\"leaseDurationMs\":{\"N\":\"1\"}"));
+    CHECK(!strstr(left, "readers"));
+    CHECK_INT(take(0, "job", 0)->token, 3);
+    hf__arena_free(&arena);
+    rig_free(&rig);
+}
+
+TEST(a_writer_of_fail_open_waits_for_the_last_reader)
+{
+    struct hf_core_options options = rig_defaults();
+    options.format = &hf__format_fail_open;
+    options.session = HF_USE_SESSION_NEVER;
+    start(&options, &options);
+    take(0, "job", HF_READERS_LIMIT);
+    a->dead = true;
+    CHECK_INT(rig_acquire(&rig, 1, "job", HF_NEVER, 0), 0);
+    rig_run(&rig, 9000);
+    CHECK_INT(b->last_code, 1); /* none yet */
+    rig_run(&rig, 3000);
+    CHECK_INT(b->last_code, 0);
+    rig_free(&rig);
+}
+
 TEST(a_store_that_does_not_answer_is_an_error_of_its_own)
 {
     start(NULL, NULL);
@@ -733,6 +818,10 @@ int main(int argc, char **argv)
         RUN(a_record_that_shows_a_holder_is_no_licence_to_take_it),
         RUN(a_grant_whose_answer_was_lost_is_recognized),
         RUN(a_cancelled_attempt_gives_back_what_it_got),
+        RUN(what_awslabs_and_fail_open_give_back_is_free_at_once),
+        RUN(a_lock_may_outlive_an_outage_if_asked_to),
+        RUN(readers_of_fail_open_look_like_one_lock),
+        RUN(a_writer_of_fail_open_waits_for_the_last_reader),
         RUN(a_store_that_does_not_answer_is_an_error_of_its_own),
         RUN(what_is_on_the_way_when_a_client_closes_is_given_back),
         RUN(tokens_grow_even_if_somebody_has_slept_for_days),
