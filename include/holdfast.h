@@ -388,7 +388,9 @@ struct hf_lock_info {
     size_t data_size;
     const char *forced_by; /* who released it by force last, and why; NULL: nobody */
     const char *forced_reason;
-    const char *sort_key; /* hf_list, where the table has one; otherwise NULL */
+    const char *sort_key;                  /* hf_list, where the table has one; otherwise NULL */
+    const struct hf_attribute *attributes; /* those beside the format's that are text */
+    size_t attribute_count;
 };
 
 /* Who holds it, without acquiring. HF_ERR_ABSENT: never held, or long ago. Waits. */

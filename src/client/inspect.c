@@ -22,14 +22,46 @@ static const char *put_text(char **at, struct hf_slice text)
     return copy;
 }
 
-static size_t texts_size(struct hf_slice name, const struct hf_record *record)
+/* Text that the user put beside the format's own attributes. */
+static bool is_extra(const struct hf_core_options *core, const struct hf_attr *attr)
 {
-    return name.len + record->owner.len + record->data.len + record->forced_by.len +
-           record->forced_reason.len + 5;
+    return attr->value.type == HF_S &&
+           !hf__format_refuses_extra(core->format, &core->layout, attr->name);
 }
 
-static void fill(struct hf_lock_info *info, char **at, struct hf_slice name,
-                 const struct hf_record *record, const struct hf_liveness *liveness)
+static size_t texts_size(const struct hf_core_options *core, struct hf_slice name,
+                         const struct hf_record *record)
+{
+    size_t size = name.len + record->owner.len + record->data.len + record->forced_by.len +
+                  record->forced_reason.len + 5;
+    for (size_t i = 0; i < record->item.count; i++) {
+        const struct hf_attr *attr = &record->item.attrs[i];
+        if (is_extra(core, attr))
+            size += sizeof(struct hf_attribute) + attr->name.len + attr->value.bytes.len + 2;
+    }
+    return size;
+}
+
+/* `at` is aligned for anything. */
+static void put_attributes(struct hf_lock_info *info, char **at, const struct hf_core_options *core,
+                           const struct hf_record *record)
+{
+    struct hf_attribute *attributes = (struct hf_attribute *)*at;
+    for (size_t i = 0; i < record->item.count; i++)
+        info->attribute_count += is_extra(core, &record->item.attrs[i]);
+    *at += info->attribute_count * sizeof *attributes;
+    for (size_t i = 0, count = 0; count < info->attribute_count; i++) {
+        const struct hf_attr *attr = &record->item.attrs[i];
+        if (!is_extra(core, attr)) continue;
+        const char *text = put_text(at, attr->value.bytes);
+        attributes[count++] = (struct hf_attribute){put_text(at, attr->name), text ? text : ""};
+    }
+    info->attributes = info->attribute_count ? attributes : NULL;
+}
+
+static void fill(struct hf_lock_info *info, char **at, const struct hf_core_options *core,
+                 struct hf_slice name, const struct hf_record *record,
+                 const struct hf_liveness *liveness)
 {
     *info = (struct hf_lock_info){
         .held = hf__record_is_held(record),
@@ -46,6 +78,7 @@ static void fill(struct hf_lock_info *info, char **at, struct hf_slice name,
         .data_size = record->has_data ? record->data.len : 0,
     };
     if (record->member_count == 0) info->limit = 0;
+    put_attributes(info, at, core, record);
     info->name = put_text(at, name);
     info->owner = put_text(at, record->owner);
     info->forced_by = put_text(at, record->forced_by);
@@ -57,13 +90,14 @@ static void fill(struct hf_lock_info *info, char **at, struct hf_slice name,
     }
 }
 
-struct hf_lock_info *hf__info_new(struct hf_slice name, const struct hf_record *record,
+struct hf_lock_info *hf__info_new(const struct hf_core_options *core, struct hf_slice name,
+                                  const struct hf_record *record,
                                   const struct hf_liveness *liveness)
 {
-    struct hf_lock_info *info = hf__malloc(sizeof *info + texts_size(name, record));
+    struct hf_lock_info *info = hf__malloc(sizeof *info + texts_size(core, name, record));
     if (!info) return NULL;
     char *at = (char *)(info + 1);
-    fill(info, &at, name, record, liveness);
+    fill(info, &at, core, name, record, liveness);
     return info;
 }
 
@@ -119,7 +153,7 @@ int hf_get(struct hf_client *client, const char *name, struct hf_lock_info **ret
         }
         if (code == 0 && arena.failed) code = hf__error_no_memory(reterr);
         struct hf_lock_info *info =
-            code == 0 ? hf__info_new(hf__slice_str(name), &record, liveness) : NULL;
+            code == 0 ? hf__info_new(core, hf__slice_str(name), &record, liveness) : NULL;
         if (code == 0 && !info) code = hf__error_no_memory(reterr);
         if (code == 0) *ret = info;
     }
@@ -195,10 +229,10 @@ static int fill_page(struct page *page, const struct hf_core_options *core,
         core->format->parse(&core->layout, &page->arena, true, answer->items[i], &record);
         if (options->held_only && !hf__record_is_held(&record)) continue;
         bool own = record.exclusive && record.holder.session.len == 0;
-        char *texts = hf__arena_alloc(&page->arena, texts_size(name, &record));
+        char *texts = hf__arena_alloc(&page->arena, texts_size(core, name, &record));
         if (!texts) break;
         struct hf_lock_info *info = &locks[page->page.count++];
-        fill(info, &texts, name, &record, own ? &record.liveness : NULL);
+        fill(info, &texts, core, name, &record, own ? &record.liveness : NULL);
         const struct hf_value *sort = hf__item_get(answer->items[i], layout->sort_name);
         if (sort && sort->type == HF_S) info->sort_key = hf__arena_str(&page->arena, sort->bytes);
     }

@@ -90,7 +90,7 @@ static void looked(struct hf_client *client, struct hf_client_call *call)
         uint64_t now = digest(&record);
         bool changed = !watcher->arena.failed && (!watcher->has_last || watcher->last != now);
         struct hf_lock_info *news =
-            changed ? hf__info_new(hf__slice(watcher->name, watcher->name_len), &record,
+            changed ? hf__info_new(core, hf__slice(watcher->name, watcher->name_len), &record,
                                    record.exclusive ? &record.liveness : NULL)
                     : NULL;
         if (news) { /* without memory it is told after the next look */

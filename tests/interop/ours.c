@@ -1,7 +1,8 @@
 /*
  * holdfast behind the line protocol of the interoperability test (see run):
  *
- *     ours FORMAT ENDPOINT TABLE OWNER LEASE_MS [fencing] [keep] [trust] [sort=NAME:VALUE]
+ *     ours FORMAT ENDPOINT TABLE OWNER LEASE_MS [fencing] [keep] [trust] [key=N|B]
+ * [sort=NAME:VALUE]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,10 +33,15 @@ static struct hf_lock **find(const char *name)
     return NULL;
 }
 
-static int acquire(const char *name, int64_t timeout_ms, const char *data)
+static int acquire(const char *name, int64_t timeout_ms, const char *data, const char *purpose)
 {
     struct hf_acquire_options options = {.size = sizeof options};
+    const struct hf_attribute attribute = {"purpose", purpose};
     struct hf_lock *lock;
+    if (purpose) {
+        options.attributes = &attribute;
+        options.attribute_count = 1;
+    }
     if (data) {
         options.data = data;
         options.data_size = strlen(data);
@@ -73,7 +79,7 @@ static void count(const char *name, const char *path, int64_t ms)
 {
     long done = 0;
     for (int64_t end_ms = now_ms() + ms; now_ms() < end_ms;) {
-        int code = acquire(name, 5000, NULL);
+        int code = acquire(name, 5000, NULL, NULL);
         if (code == HF_ERR_HELD || code == HF_ERR_TIMED_OUT) continue;
         if (code != 0) {
             say(code);
@@ -102,22 +108,29 @@ static void obey(char *line)
     char *rest = line;
     const char *command = strsep(&rest, " "), *name = strsep(&rest, " ");
     const char *first = strsep(&rest, " "), *second = strsep(&rest, " ");
+    const char *third = strsep(&rest, " ");
     if (!command || !name) {
         printf("error what?\n");
     } else if (strcmp(command, "acquire") == 0) {
-        int code = acquire(name, first ? strtol(first, NULL, 10) : 0, second);
+        int code = acquire(name, first ? strtol(first, NULL, 10) : 0, second, third);
         if (code == 0) printf("ok %lld\n", (long long)hf_lock_token(*find(name)));
         else say(code);
     } else if (strcmp(command, "release") == 0) {
         say(release(name));
-    } else if (strcmp(command, "data") == 0) {
+    } else if (strcmp(command, "data") == 0 || strcmp(command, "purpose") == 0) {
         struct hf_lock_info *info;
         int code = hf_get(client, name, &info, &error);
         if (code != 0) {
             say(code);
             return;
         }
-        printf("ok %.*s\n", (int)info->data_size, info->data ? (const char *)info->data : "");
+        const char *purpose = "";
+        for (size_t i = 0; i < info->attribute_count; i++) {
+            if (strcmp(info->attributes[i].name, "purpose") == 0)
+                purpose = info->attributes[i].text;
+        }
+        if (*command == 'p') printf("ok %s\n", purpose);
+        else printf("ok %.*s\n", (int)info->data_size, info->data ? (const char *)info->data : "");
         hf_lock_info_free(info);
     } else if (strcmp(command, "count") == 0 && first && second) {
         count(name, first, strtol(second, NULL, 10));
@@ -144,6 +157,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "fencing") == 0) options.fencing = true;
         else if (strcmp(argv[i], "keep") == 0) options.keep_on_release = true;
         else if (strcmp(argv[i], "trust") == 0) options.trust_clock = true;
+        else if (strncmp(argv[i], "key=", 4) == 0) options.key_type = argv[i][4];
         else if (value && strncmp(argv[i], "sort=", 5) == 0) {
             options.sort_key_name = value + 1;
             char *colon = strchr(value, ':');

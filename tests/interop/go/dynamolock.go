@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"cirello.io/dynamolock/v2"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // The published client.
@@ -31,10 +32,14 @@ func newDynamolock(s settings) client {
 	return &original{settings: s, client: client, held: map[string]*dynamolock.Lock{}}
 }
 
-func (o *original) acquire(name string, wait time.Duration, data string) string {
+func (o *original) acquire(name string, wait time.Duration, data, purpose string) string {
 	options := []dynamolock.AcquireLockOption{dynamolock.WithRefreshPeriod(100 * time.Millisecond)}
 	if data != "" {
 		options = append(options, dynamolock.WithData([]byte(data)), dynamolock.ReplaceData())
+	}
+	if purpose != "" {
+		options = append(options, dynamolock.WithAdditionalAttributes(
+			map[string]types.AttributeValue{"purpose": &types.AttributeValueMemberS{Value: purpose}}))
 	}
 	if !o.keep {
 		options = append(options, dynamolock.WithDeleteLockOnRelease())
@@ -75,4 +80,15 @@ func (o *original) data(name string) string {
 		return "error " + err.Error()
 	}
 	return "ok " + string(lock.Data())
+}
+
+func (o *original) purpose(name string) string {
+	lock, err := o.client.Get(name)
+	if err != nil {
+		return "error " + err.Error()
+	}
+	if text, ok := lock.AdditionalAttributes()["purpose"].(*types.AttributeValueMemberS); ok {
+		return "ok " + text.Value
+	}
+	return "ok "
 }

@@ -22,9 +22,10 @@ import (
 
 // A client: acquire answers "ok TOKEN", "held" or "error …".
 type client interface {
-	acquire(name string, wait time.Duration, data string) string
+	acquire(name string, wait time.Duration, data, purpose string) string
 	release(name string) string
 	data(name string) string
+	purpose(name string) string
 }
 
 type settings struct {
@@ -81,17 +82,19 @@ func main() {
 }
 
 func obey(c client, words []string) string {
-	for len(words) < 4 {
+	for len(words) < 5 {
 		words = append(words, "")
 	}
 	ms, _ := strconv.Atoi(words[2])
 	switch words[0] {
 	case "acquire":
-		return c.acquire(words[1], time.Duration(ms)*time.Millisecond, words[3])
+		return c.acquire(words[1], time.Duration(ms)*time.Millisecond, words[3], words[4])
 	case "release":
 		return c.release(words[1])
 	case "data":
 		return c.data(words[1])
+	case "purpose":
+		return c.purpose(words[1])
 	case "count":
 		ms, _ := strconv.Atoi(words[3])
 		return count(c, words[1], words[2], time.Duration(ms)*time.Millisecond)
@@ -103,7 +106,7 @@ func obey(c client, words []string) string {
 func count(c client, name, path string, d time.Duration) string {
 	done := 0
 	for end := time.Now().Add(d); time.Now().Before(end); {
-		got := c.acquire(name, 5*time.Second, "")
+		got := c.acquire(name, 5*time.Second, "", "")
 		if got == "held" {
 			continue
 		}

@@ -50,7 +50,7 @@ type plain struct {
 	held map[string]*grant
 }
 
-func (p *plain) acquire(name string, wait time.Duration, data string) string {
+func (p *plain) acquire(name string, wait time.Duration, _, _ string) string {
 	for end := time.Now().Add(wait); ; time.Sleep(100 * time.Millisecond) {
 		g, err := p.how.try(name)
 		if err != nil {
@@ -105,7 +105,8 @@ func (p *plain) release(name string) string {
 	return "ok"
 }
 
-func (p *plain) data(name string) string { return "error no data" }
+func (p *plain) data(name string) string    { return "error no data" }
+func (p *plain) purpose(name string) string { return "error no attributes" }
 
 func (s *settings) put(i item, condition string, names map[string]string, values item) error {
 	_, err := s.db.PutItem(background, &dynamodb.PutItemInput{

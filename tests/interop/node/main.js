@@ -1,6 +1,6 @@
 // dynamodb-lock-client behind the line protocol of the interoperability test (see ../run):
 //
-//     node main.js fail-open|fail-closed ENDPOINT TABLE OWNER LEASE_MS [trust] [sort=NAME:VALUE]
+//     node main.js fail-open|fail-closed ENDPOINT TABLE OWNER LEASE_MS [trust] [key=N|B] [sort=NAME:VALUE]
 "use strict";
 process.env.AWS_SDK_JS_SUPPRESS_MAINTENANCE_MODE_MESSAGE = "1";
 const fs = require("fs");
@@ -29,7 +29,9 @@ function clientFor(ms) {
 }
 
 function acquire(name, ms) {
-    const id = sort.length === 2 ? {key: name, [sort[0]]: sort[1]} : name;
+    const key = options.includes("key=N") ? Number(name)
+        : options.includes("key=B") ? Buffer.from(name) : name;
+    const id = sort.length === 2 ? {key, [sort[0]]: sort[1]} : key;
     return new Promise(resolve => clientFor(ms).acquireLock(id, (error, lock) => {
         if (error) {
             resolve(/ConditionalCheckFailed|Failed to acquire lock/i.test(`${error.code} ${error}`)
