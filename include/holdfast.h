@@ -370,6 +370,32 @@ struct hf_lock *hf_lock_ref(struct hf_lock *lock);
  */
 void hf_lock_unref(struct hf_lock *lock);
 
+/* ---- locks without a process ---- */
+
+/*
+ * The grant of a lock as text (the lock's name, '#', 32 hex digits), by which any process renews
+ * or releases it: for scripts. Take the lock with HF_SESSION_OFF, and unreference it without
+ * releasing it; from then on nobody renews it but who has the grant. Not for locks that a session
+ * keeps (HF_ERR_UNSUPPORTED).
+ */
+#define HF_GRANT_SIZE 1088
+int hf_lock_grant(const struct hf_lock *lock, char ret[HF_GRANT_SIZE], struct hf_error *reterr);
+
+struct hf_grant_status {
+    int64_t token;
+    int64_t lease_ms;
+    int64_t left_ms;         /* how long it is certain to be held from now on */
+    int64_t expires_unix_ms; /* by the store's clock; 0: not known */
+};
+
+/*
+ * Renews by a full lease from now, also one that has ended, if nobody has taken the lock since.
+ * lease_ms 0: as long as before. HF_ERR_LOST: the grant does not hold it any more. Waits.
+ */
+int hf_grant_renew(struct hf_client *client, const char *grant, int64_t lease_ms,
+                   struct hf_grant_status *ret, struct hf_error *reterr);
+int hf_grant_release(struct hf_client *client, const char *grant, struct hf_error *reterr);
+
 /* ---- looking ---- */
 
 struct hf_lock_info {
@@ -488,12 +514,69 @@ struct hf_table_status {
     int64_t item_count; /* may lag behind */
 };
 
-/* Creates the client's table if it is missing, waits until it is ready, and enables its TTL. */
-int hf_table_create(struct hf_client *client, struct hf_error *reterr);
+struct hf_table_options {
+    size_t size;
+    int64_t read_units; /* provisioned capacity; both 0: on demand */
+    int64_t write_units;
+};
+
+/*
+ * Creates the client's table if it is missing, waits until it is ready, and enables its TTL. NULL
+ * options: on demand.
+ */
+int hf_table_create(struct hf_client *client, const struct hf_table_options *options,
+                    struct hf_error *reterr);
 int hf_table_describe(struct hf_client *client, struct hf_table_status *ret,
                       struct hf_error *reterr);
+/*
+ * Deletes what the table's TTL has not deleted yet: records that were released, and sessions that
+ * ended, so long ago that nobody needs them. Waits.
+ */
+int hf_table_sweep(struct hf_client *client, int64_t *ret_deleted, struct hf_error *reterr);
 /* 0 if locks can be kept in it; otherwise the message says what to do. */
 int hf_table_check(struct hf_client *client, struct hf_error *reterr);
+
+/* ---- for those who look after it ---- */
+
+/*
+ * The store's time now, as far as it is known: between these two, unix microseconds. HF_ERR_ABSENT
+ * before the store has been asked anything.
+ */
+int hf_store_time(struct hf_client *client, int64_t *ret_lo_unix_us, int64_t *ret_hi_unix_us,
+                  struct hf_error *reterr);
+
+struct hf_store_info {
+    const char *kind; /* "file", "memory", "dynamodb" */
+    char table[256];
+    char place[1024]; /* the file, or the endpoint's URL */
+    char region[64];
+    char credentials[32]; /* where they were found: "environment", "profile", … */
+    char key_id[32];      /* all but its last four characters hidden */
+    int64_t key_expires_unix_ms;
+};
+
+/* Finds credentials, if they are needed. To be freed. Waits. */
+int hf_store_describe(struct hf_client *client, struct hf_store_info **ret,
+                      struct hf_error *reterr);
+void hf_store_info_free(struct hf_store_info *info);
+
+/* What a table format can do; docs/FORMATS.md. */
+struct hf_format_info {
+    const char *name;
+    const char *key_name;
+    bool leases; /* otherwise a lock stays until it is released */
+    bool tokens;
+    bool data;
+    bool shared;
+    bool semaphores;
+    bool sessions;
+    bool by_observation; /* how others are found dead */
+    bool by_clock;
+    bool sort_keys;
+    bool key_types; /* keys of type N and B */
+};
+/* The formats by number, from 0; HF_ERR_ABSENT behind the last. */
+int hf_format_describe(size_t index, struct hf_format_info *ret);
 
 #ifdef __cplusplus
 }

@@ -292,6 +292,7 @@ int hf__client_run(struct hf_client *client, struct hf_call *call, struct hf_err
     }
     hf__client_submit(client, &single.at);
     hf__waiter_wait(client, &single.waiter);
+    hf__core_learn_time(&client->core, &single.at.call.answer);
     hf__client_unref_unlock(client);
     call->answer = single.at.call.answer;
     if (call->answer.code != 0 && reterr) *reterr = call->answer.error;

@@ -112,7 +112,8 @@ static int enable_ttl(struct hf_client *client, struct hf_error *reterr)
     return code;
 }
 
-static int create_table(struct hf_client *client, struct hf_error *reterr)
+static int create_table(struct hf_client *client, const struct hf_table_options *options,
+                        struct hf_error *reterr)
 {
     struct hf_arena arena = {0};
     struct hf_call call = {.arena = &arena};
@@ -124,6 +125,8 @@ static int create_table(struct hf_client *client, struct hf_error *reterr)
         .range_name = client->core.options.layout.sort_name,
         .range_type = HF_S,
     };
+    call.op.read_units = options->read_units;
+    call.op.write_units = options->write_units;
     int code = hf__client_run(client, &call, reterr);
     hf__arena_free(&arena);
     if (code != 0 && code != HF_ERR_TABLE_IN_USE) return code;
@@ -148,7 +151,8 @@ int hf__table_ensure(struct hf_client *client, struct hf_error *reterr)
     struct hf_table_status status;
     int code = describe_table(client, &status, reterr);
     if (code != 0 || (status.exists && status.active)) return code;
-    return create_table(client, reterr);
+    const struct hf_table_options on_demand = {.size = sizeof on_demand};
+    return create_table(client, &on_demand, reterr);
 }
 
 /* The public forms hold the client while they wait. */
@@ -173,11 +177,88 @@ int hf_table_check(struct hf_client *client, struct hf_error *reterr)
     return code;
 }
 
-int hf_table_create(struct hf_client *client, struct hf_error *reterr)
+int hf_table_create(struct hf_client *client, const struct hf_table_options *given,
+                    struct hf_error *reterr)
+{
+    HF_OPTIONS(struct hf_table_options, options, given);
+    if (options.read_units < 0 || options.write_units < 0 ||
+        (options.read_units == 0) != (options.write_units == 0))
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "provisioned capacity needs read and write units, both positive");
+    int code = hf__client_hold(client, reterr);
+    if (code != 0) return code;
+    code = create_table(client, &options, reterr);
+    hf__client_let_go(client);
+    return code;
+}
+
+/* ---- sweeping ---- */
+
+/* The operation that deletes an item whose time is over; false if it is none. */
+static bool is_over(struct hf_client *client, struct hf_arena *arena, struct hf_item item,
+                    int64_t now_unix_s, struct hf_op *ret)
+{
+    const struct hf_core_options *core = &client->core.options;
+    const struct hf_format *format = core->format;
+    struct hf_slice name;
+    if (format->name_of(&core->layout, arena, item, &name)) {
+        struct hf_record record;
+        format->parse(&core->layout, arena, true, item, &record);
+        if (hf__record_is_held(&record) || !record.ttl_unix_s || record.ttl_unix_s > now_unix_s)
+            return false;
+        format->sweep(&core->layout, arena, name, &record, ret);
+        return true;
+    }
+    return format->sessions && format->sessions->sweep(&core->layout, arena, item, now_unix_s, ret);
+}
+
+static int sweep_page(struct hf_client *client, struct hf_call *scan, struct hf_arena *arena,
+                      int64_t *deleted, struct hf_error *reterr)
+{
+    int code = hf__client_run(client, scan, reterr);
+    int64_t now_s = scan->answer.store.lo_unix_us / 1000000;
+    if (code == 0 && !scan->answer.store.known)
+        return hf__error_set(reterr, HF_ERR_UNSUPPORTED, "the store does not tell its time");
+    for (size_t i = 0; code == 0 && i < scan->answer.count; i++) {
+        struct hf_call call = {.arena = arena};
+        if (!is_over(client, arena, scan->answer.items[i], now_s, &call.op)) continue;
+        code = hf__client_run(client, &call, reterr);
+        if (code == 0) ++*deleted;
+        if (code == HF_ERR_CONDITION) code = 0; /* somebody has come back to it */
+    }
+    return code;
+}
+
+int hf_table_sweep(struct hf_client *client, int64_t *ret_deleted, struct hf_error *reterr)
 {
     int code = hf__client_hold(client, reterr);
     if (code != 0) return code;
-    code = create_table(client, reterr);
+    struct hf_arena key = {0};
+    struct hf_item start = {0};
+    int64_t deleted = 0;
+    if (!client->core.options.format->sweep)
+        code = hf__error_set(reterr, HF_ERR_UNSUPPORTED,
+                             "there is nothing to sweep: records of the format \"%s\" are deleted "
+                             "when they are released, or stay for good",
+                             client->core.options.format->name);
+    for (bool more = true; code == 0 && more;) {
+        struct hf_arena page = {0};
+        struct hf_call scan = {.arena = &page};
+        scan.op.kind = HF_SCAN;
+        scan.op.table = client->core.options.layout.table;
+        scan.op.consistent = true;
+        scan.op.start_key = start;
+        code = sweep_page(client, &scan, &page, &deleted, reterr);
+        more = scan.answer.last_key.count > 0;
+        struct hf_arena next = {0};
+        if (code == 0 && more) start = hf__item_copy(&next, scan.answer.last_key);
+        if (code == 0 && next.failed) code = hf__error_no_memory(reterr);
+        hf__arena_free(&key);
+        key = next;
+        hf__arena_free(&page);
+    }
+    hf__arena_free(&key);
     hf__client_let_go(client);
+    if (code == 0 && ret_deleted) *ret_deleted = deleted;
     return code;
 }

@@ -194,6 +194,14 @@ static bool holds(const struct hf_record *record, const struct hf_claim *claim)
            is_version(record, claim, claim->version + 1);
 }
 
+static bool adopt(const struct hf_record *record, struct hf_claim *claim)
+{
+    for (claim->version = 1; claim->version <= HF_VERSIONS_SOUGHT; claim->version++) {
+        if (is_version(record, claim, claim->version)) return true;
+    }
+    return false;
+}
+
 static bool at_version(const struct hf_record *record, const struct hf_claim *claim)
 {
     return is_version(record, claim, claim->version);
@@ -239,7 +247,7 @@ SPELT(dynamolock, hf__duration_print_go)
         .can = HF_CAN_DATA | HF_CAN_OBSERVE | HF_CAN_RENEW | HF_CAN_FORCE | HF_CAN_SORT | (more),  \
         .read = read_lock, .parse = parse, .acquire = format##_acquire, .take = format##_take,     \
         .renew = format##_renew, .release = release, .set_data = set_data, .holds = holds,         \
-        .at_version = at_version, .force = force, .name_of = hf__keyed_name_of,                    \
+        .at_version = at_version, .adopt = adopt, .force = force, .name_of = hf__keyed_name_of,    \
         .refuses_name = hf__keyed_refuses_name, .own_names = own_names,                            \
     }
 

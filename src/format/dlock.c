@@ -176,6 +176,12 @@ static bool holds(const struct hf_record *record, const struct hf_claim *claim)
     return record->exclusive && owner_is(record->owner, &claim->grant);
 }
 
+static bool adopt(const struct hf_record *record, struct hf_claim *claim)
+{
+    claim->expires_unix_ms = record->liveness.expires_unix_ms;
+    return holds(record, claim);
+}
+
 static bool at_version(const struct hf_record *record, const struct hf_claim *claim)
 {
     return record->liveness.expires_unix_ms == claim->expires_unix_ms;
@@ -211,6 +217,7 @@ const struct hf_format hf__format_dlock = {
     .release = release,
     .holds = holds,
     .at_version = at_version,
+    .adopt = adopt,
     .force = force,
     .name_of = hf__keyed_name_of,
     .refuses_name = hf__keyed_refuses_name,

@@ -317,6 +317,19 @@ static bool holds(const struct hf_record *record, const struct hf_claim *claim)
            is_version(record, claim, claim->version + 1);
 }
 
+static bool adopt(const struct hf_record *record, struct hf_claim *claim)
+{
+    if (claim->limit > 0) {
+        claim->last = record->readers == 1;
+        claim->version = reader_version(record, claim);
+        return claim->version > 0;
+    }
+    for (claim->version = 1; claim->version <= HF_VERSIONS_SOUGHT; claim->version++) {
+        if (is_version(record, claim, claim->version)) return true;
+    }
+    return false;
+}
+
 static bool at_version(const struct hf_record *record, const struct hf_claim *claim)
 {
     if (claim->limit > 0) return reader_version(record, claim) >= claim->version;
@@ -385,6 +398,7 @@ const struct hf_format hf__format_fail_open = {
     .release = release_open,
     .holds = holds,
     .at_version = at_version,
+    .adopt = adopt,
     .force = force_open,
     .name_of = hf__keyed_name_of,
     .refuses_name = hf__keyed_refuses_name,
@@ -401,6 +415,7 @@ const struct hf_format hf__format_fail_closed = {
     .release = release_closed,
     .holds = holds,
     .at_version = at_version,
+    .adopt = adopt,
     .force = force_closed,
     .name_of = hf__keyed_name_of,
     .refuses_name = hf__keyed_refuses_name,

@@ -24,8 +24,9 @@ enum {
     HF_LOCK_NAME_MAX = 1024,
     HF_OWNER_MAX = 512,
     HF_REASON_MAX = 512,
-    HF_GRANT_TEXT = 32,         /* the length of an id in hex */
-    HF_READERS_LIMIT = 1000000, /* shared without a limit */
+    HF_GRANT_TEXT = 32,           /* the length of an id in hex */
+    HF_READERS_LIMIT = 1000000,   /* shared without a limit */
+    HF_VERSIONS_SOUGHT = 1 << 20, /* where a version cannot be read from a record */
 };
 #define HF_LEASE_MAX_MS ((int64_t)1000 * 86400 * 366)
 
@@ -180,6 +181,9 @@ struct hf_session_format {
                 const struct hf_session_record *seen, struct hf_op *ret);
     void (*ask)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice session,
                 struct hf_slice errand, struct hf_op *ret);
+    /* Deletes a session, as it was seen, whose ttl has passed; false: the item is none. */
+    bool (*sweep)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_item item,
+                  int64_t now_unix_s, struct hf_op *ret);
     void (*revoke)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice session,
                    struct hf_slice errand, struct hf_op *ret);
     void (*clear)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice session,
@@ -242,6 +246,11 @@ struct hf_format {
     bool (*holds)(const struct hf_record *record, const struct hf_claim *claim);
     /* … with an own lease that has reached the claim's version. */
     bool (*at_version)(const struct hf_record *record, const struct hf_claim *claim);
+    /*
+     * Makes of a claim that knows only its grant one that can renew or release what the record
+     * shows: its version, its expiry. False: the grant does not hold it.
+     */
+    bool (*adopt)(const struct hf_record *record, struct hf_claim *claim);
     /*
      * Takes the lock away from its exclusive holder (or, with `note_only`, only
      * writes down from which grant, by whom and why that is about to happen).

@@ -293,6 +293,13 @@ static bool holds(const struct hf_record *record, const struct hf_claim *claim)
     return false;
 }
 
+static bool adopt(const struct hf_record *record, struct hf_claim *claim)
+{
+    if (!holds(record, claim) || record->holder.session.len > 0) return false;
+    claim->expires_unix_ms = record->liveness.expires_unix_ms;
+    return hf__item_int(record->item, "version", 1, &claim->version);
+}
+
 static bool at_version(const struct hf_record *record, const struct hf_claim *claim)
 {
     int64_t version;
@@ -368,6 +375,7 @@ const struct hf_format hf__format_holdfast = {
     .set_data = set_data,
     .holds = holds,
     .at_version = at_version,
+    .adopt = adopt,
     .force = force,
     .sweep = sweep,
     .name_of = name_of,

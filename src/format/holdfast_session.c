@@ -119,7 +119,20 @@ static void clear(const struct hf_layout *layout, struct hf_arena *arena, struct
                                hf__list(HF_SS, revoked.at, revoked.count));
 }
 
+static bool sweep(const struct hf_layout *layout, struct hf_arena *arena, struct hf_item item,
+                  int64_t now_unix_s, struct hf_op *ret)
+{
+    struct hf_session_record seen;
+    int64_t ttl_unix_s;
+    parse(layout, arena, true, item, &seen);
+    if (seen.damaged || !hf__item_int(item, "ttl", 1, &ttl_unix_s) || ttl_unix_s > now_unix_s)
+        return false;
+    end(layout, arena, seen.liveness.id, &seen, ret);
+    return true;
+}
+
 const struct hf_session_format hf__holdfast_sessions = {
+    .sweep = sweep,
     .read = read_session,
     .parse = parse,
     .create = create,

@@ -123,6 +123,12 @@ static bool holds(const struct hf_record *record, const struct hf_claim *claim)
     return record->exclusive && hf__id_is(&claim->grant, record->holder.grant);
 }
 
+static bool adopt(const struct hf_record *record, struct hf_claim *claim)
+{
+    claim->expires_unix_ms = record->liveness.expires_unix_ms / 1000 * 1000; /* as it was written */
+    return holds(record, claim);
+}
+
 static bool at_version(const struct hf_record *record, const struct hf_claim *claim)
 {
     return record->liveness.expires_unix_ms / 1000 == expiry_s(claim->expires_unix_ms);
@@ -172,6 +178,7 @@ const struct hf_format hf__format_lockservice = {
     .release = release,
     .holds = holds,
     .at_version = at_version,
+    .adopt = adopt,
     .force = force,
     .name_of = hf__keyed_name_of,
     .refuses_name = refuses_name,

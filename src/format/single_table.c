@@ -146,6 +146,12 @@ static bool holds(const struct hf_record *record, const struct hf_claim *claim)
     return same;
 }
 
+static bool adopt(const struct hf_record *record, struct hf_claim *claim)
+{
+    claim->expires_unix_ms = record->liveness.expires_unix_ms / 1000 * 1000; /* as it was written */
+    return holds(record, claim);
+}
+
 static bool at_version(const struct hf_record *record, const struct hf_claim *claim)
 {
     return record->liveness.expires_unix_ms / 1000 == expires_s(claim->expires_unix_ms);
@@ -177,6 +183,7 @@ const struct hf_format hf__format_single_table = {
     .release = release,
     .holds = holds,
     .at_version = at_version,
+    .adopt = adopt,
     .force = force,
     .name_of = hf__keyed_name_of,
     .refuses_name = hf__keyed_refuses_name,

@@ -109,7 +109,7 @@ struct hf_request *hf__core_next_request(struct hf_core *core)
     return node ? HF_CONTAINER(node, struct hf_request, node) : NULL;
 }
 
-static void learn_time(struct hf_core *core, const struct hf_answer *answer)
+void hf__core_learn_time(struct hf_core *core, const struct hf_answer *answer)
 {
     if (!answer->store.known) {
         if (hf__classify(answer) <= HF_ANSWER_REFUSED && !core->store_time.known)
@@ -129,7 +129,7 @@ void hf__core_answer(struct hf_core *core, struct hf_request *request,
                      const struct hf_answer *answer, int64_t now_us)
 {
     hf__core_tick(core, now_us); /* C1 */
-    learn_time(core, answer);
+    hf__core_learn_time(core, answer);
     core->outstanding--;
     request->done(core, request, answer, now_us);
     hf__arena_free(&request->arena);

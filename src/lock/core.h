@@ -359,6 +359,10 @@ void hf__core_force(struct hf_core *core, struct hf_slice name, struct hf_slice 
 /* Releases everything, then ends the session; `closed` says when. */
 void hf__core_close(struct hf_core *core, int64_t limit_ms, int64_t now_us);
 
+/* What any answer says of the store's time, and what is known of it. */
+void hf__core_learn_time(struct hf_core *core, const struct hf_answer *answer);
+struct hf_interval hf__core_store_time(const struct hf_core *core, int64_t now_us);
+
 /* Outputs. NULL when there is nothing (more). */
 struct hf_request *hf__core_next_request(struct hf_core *core);
 struct hf_attempt *hf__core_next_finished(struct hf_core *core);

@@ -45,7 +45,6 @@ struct hf_grant *hf__name_exclusive(const struct hf_name *name);
 /* Whether this client holds, or is about to hold, the grant with this id. */
 bool hf__name_cares_for(const struct hf_name *name, struct hf_slice grant);
 
-struct hf_interval hf__core_store_time(const struct hf_core *core, int64_t now_us);
 /* The holder's share of the clocks' uncertainty is taken off. */
 int64_t hf__valid_until_us(const struct hf_core *core, int64_t sent_us, int64_t lease_ms);
 /* When a lease that begins now ends by the store's clock, at the latest; 0: not known. */

@@ -594,7 +594,38 @@ static void close_store(struct hf_store *store)
     hf__free(e);
 }
 
-static const struct hf_store_engine dynamodb_engine = {submit, cancel, close_store};
+static int describe(struct hf_store *store, struct hf_store_info *ret, struct hf_error *reterr)
+{
+    enum { LOOKS = 600, LOOK_EVERY_MS = 50 };
+    struct dynamodb *e = HF_CONTAINER(store, struct dynamodb, store);
+    struct hf_identity identity;
+    struct hf_error error;
+    enum hf_keeper_state state = HF_KEEPER_WAIT;
+    for (int i = 0; i < LOOKS && state == HF_KEEPER_WAIT; i++) {
+        const struct timespec nap = {.tv_nsec = (long)LOOK_EVERY_MS * 1000000};
+        if (i > 0) nanosleep(&nap, NULL);
+        state = hf__keeper_get(e->keeper, &identity, &error);
+    }
+    if (state == HF_KEEPER_WAIT)
+        return hf__error_set(reterr, HF_ERR_CREDENTIALS,
+                             "the source of the credentials has not answered for half a minute");
+    if (state == HF_KEEPER_FAILED) {
+        if (reterr) *reterr = error;
+        return error.code;
+    }
+    const struct hf_credentials *found = identity.credentials;
+    size_t len = strlen(found->access_key_id), shown = len > 8 ? 4 : 0;
+    ret->kind = "dynamodb";
+    snprintf(ret->place, sizeof ret->place, "%s", identity.endpoint);
+    snprintf(ret->region, sizeof ret->region, "%s", identity.region);
+    snprintf(ret->credentials, sizeof ret->credentials, "%s", found->provider);
+    snprintf(ret->key_id, sizeof ret->key_id, "****%s", found->access_key_id + len - shown);
+    ret->key_expires_unix_ms = found->expires_unix_ms;
+    hf__credentials_unref(identity.credentials);
+    return 0;
+}
+
+static const struct hf_store_engine dynamodb_engine = {submit, cancel, close_store, describe};
 
 /* ---- opening ---- */
 

@@ -360,7 +360,17 @@ static void close_store(struct hf_store *store)
     destroy(e);
 }
 
-static const struct hf_store_engine embedded_engine = {submit, cancel, close_store};
+static int describe(struct hf_store *store, struct hf_store_info *ret, struct hf_error *reterr)
+{
+    (void)reterr;
+    const struct embedded *e = HF_CONTAINER(store, struct embedded, store);
+    bool in_memory = strcmp(e->writer_db.name, "memory:") == 0;
+    ret->kind = in_memory ? "memory" : "file";
+    snprintf(ret->place, sizeof ret->place, "%s", in_memory ? "" : e->writer_db.name);
+    return 0;
+}
+
+static const struct hf_store_engine embedded_engine = {submit, cancel, close_store, describe};
 
 /* ---- the store's time ---- */
 

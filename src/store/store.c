@@ -62,6 +62,11 @@ struct hf_slice hf__store_table(const struct hf_store *store)
     return hf__slice_str(store->table);
 }
 
+int hf__store_describe(struct hf_store *store, struct hf_store_info *ret, struct hf_error *reterr)
+{
+    return store->engine->describe(store, ret, reterr);
+}
+
 uint64_t hf__store_submit(struct hf_store *store, struct hf_call *call)
 {
     uint64_t id = __atomic_add_fetch(&store->last_id, 1, __ATOMIC_RELAXED);

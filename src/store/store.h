@@ -77,6 +77,9 @@ void hf__store_close(struct hf_store *store);
 /* The table that the URL names; "locks" where it names none. */
 struct hf_slice hf__store_table(const struct hf_store *store);
 
+/* Where it is, and by whose credentials it is asked. Waits for those. */
+int hf__store_describe(struct hf_store *store, struct hf_store_info *ret, struct hf_error *reterr);
+
 /* Starts a call; returns its id, for cancelling. Ids are never used again. */
 uint64_t hf__store_submit(struct hf_store *store, struct hf_call *call);
 
@@ -96,6 +99,7 @@ struct hf_store_engine {
     void (*submit)(struct hf_store *store, struct hf_call *call);
     void (*cancel)(struct hf_store *store, uint64_t id);
     void (*close)(struct hf_store *store);
+    int (*describe)(struct hf_store *store, struct hf_store_info *ret, struct hf_error *reterr);
 };
 
 struct hf_store {

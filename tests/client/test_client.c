@@ -752,11 +752,26 @@ TEST(tables_are_made_described_and_checked)
         CHECK_INT(hf_table_check(client, &error), HF_ERR_NO_TABLE);
         CHECK_INT(hf_acquire(client, "job", HF_FOREVER, NULL, &lock, &error), HF_ERR_NO_TABLE);
     }
-    CHECK_INT(hf_table_create(client, &error), 0);
-    CHECK_INT(hf_table_create(client, &error), 0);
+    CHECK_INT(hf_table_create(client, NULL, &error), 0);
+    CHECK_INT(hf_table_create(client, NULL, &error), 0);
     CHECK_INT(hf_table_check(client, &error), 0);
     CHECK_INT(hf_table_describe(client, &status, &error), 0);
     CHECK(status.exists && status.active && status.key_fits && status.ttl_enabled);
+    struct hf_store_info *info;
+    int64_t lo_us, hi_us, deleted = -1;
+    CHECK_INT(hf_store_describe(client, &info, &error), 0);
+    CHECK_STR(info->kind, dynamodb ? "dynamodb" : strncmp(url(), "file:", 5) ? "memory" : "file");
+    CHECK(!dynamodb || (info->credentials[0] && strncmp(info->key_id, "****", 4) == 0));
+    hf_store_info_free(info);
+    CHECK_INT(hf_store_time(client, &lo_us, &hi_us, &error), 0);
+    CHECK(lo_us <= hi_us && hi_us - lo_us < 10000000);
+    CHECK_INT(hf_acquire(client, "job", HF_FOREVER, NULL, &lock, &error), 0);
+    CHECK_INT(hf_release(lock, NULL, &error), 0);
+    hf_lock_unref(lock);
+    CHECK_INT(hf_table_sweep(client, &deleted, &error), 0);
+    CHECK_INT(deleted, 0); /* nothing is that old */
+    const struct hf_table_options half = {.size = sizeof half, .read_units = 1};
+    CHECK_INT(hf_table_create(client, &half, &error), HF_ERR_INVALID);
     options.key_name = "other";
     struct hf_client *other = client_with(&options);
     CHECK_INT(hf_table_check(other, &error), HF_ERR_INVALID);

@@ -170,6 +170,58 @@ static void carry_data(const struct row *row, const char *table)
     CHECK_INT(hf_client_close(client, 0), 0);
 }
 
+/* A grant goes from process to process. */
+static void hand_on(const struct row *row, const char *table, bool shared)
+{
+    struct hf_client_options options = options_for(row, table, "alice");
+    options.heartbeat_ms = HF_NONE;
+    options.session = HF_SESSION_OFF;
+    options.lease_ms = 60000;
+    options.poll_limit_ms = 50;
+    struct hf_client *alice, *bob;
+    struct hf_lock *lock;
+    char grant[HF_GRANT_SIZE];
+    const struct hf_acquire_options how = {.size = sizeof how, .shared = shared};
+    CHECK_INT(hf_client_new(&options, &alice, &error), 0);
+    CHECK_INT(hf_acquire(alice, name_for(row), ENOUGH_MS, &how, &lock, &error), 0);
+    CHECK_INT(hf_lock_grant(lock, grant, &error), 0);
+    int64_t token = hf_lock_token(lock);
+    hf_lock_unref(lock);
+    CHECK_INT(hf_client_close(alice, 0), 0);
+    options.owner = "bob";
+    CHECK_INT(hf_client_new(&options, &bob, &error), 0);
+    CHECK_INT(hf_acquire(bob, name_for(row), 0, NULL, &lock, &error), HF_ERR_HELD);
+    struct hf_grant_status status;
+    for (int i = 0; i < 3; i++) {
+        int code = hf_grant_renew(bob, grant, shared ? 0 : 70000, &status, &error);
+        if (code != 0 && row->expires) hf_test_fail(__FILE__, __LINE__, "%s", error.message);
+        CHECK_INT(code, row->expires ? 0 : HF_ERR_UNSUPPORTED);
+        if (code != 0) break;
+        CHECK_INT(status.token, token);
+        CHECK_INT(status.lease_ms, shared ? 60000 : 70000);
+        CHECK(status.left_ms > 50000 && status.left_ms < 70000);
+    }
+    char other[HF_GRANT_SIZE];
+    memcpy(other, grant, sizeof other);
+    char *digit = strchr(other, '#') + (shared ? 2 : 1);
+    *digit = *digit == '0' ? '1' : '0'; /* somebody else's */
+    CHECK_INT(hf_grant_release(bob, other, &error), HF_ERR_LOST);
+    CHECK_INT(hf_grant_release(bob, grant, &error), 0);
+    CHECK_INT(hf_grant_release(bob, grant, &error), HF_ERR_LOST);
+    if (row->expires) CHECK_INT(hf_grant_renew(bob, grant, 0, NULL, &error), HF_ERR_LOST);
+    CHECK_INT(hf_grant_release(bob, "nonsense", &error), HF_ERR_INVALID);
+    CHECK_INT(hf_acquire(bob, name_for(row), 0, NULL, &lock, &error), 0);
+    CHECK_INT(hf_release(lock, NULL, &error), 0);
+    hf_lock_unref(lock);
+    CHECK_INT(hf_client_close(bob, 0), 0);
+}
+
+static void hand_on_both(const struct row *row, const char *table)
+{
+    hand_on(row, table, false);
+    if (strcmp(row->format, "fail-open") == 0) hand_on(row, table, true);
+}
+
 /* One lock name under several sort keys. */
 static void list_sort_keys(const struct row *row, struct hf_client *client, const char *table,
                            const char *name)
@@ -275,6 +327,11 @@ TEST(data_and_sharing_are_there_or_refused)
     on_every_format(carry_data);
 }
 
+TEST(a_grant_goes_from_process_to_process)
+{
+    on_every_format(hand_on_both);
+}
+
 TEST(every_format_can_be_listed)
 {
     on_every_format(list);
@@ -316,6 +373,7 @@ int main(int argc, char **argv)
         RUN(every_format_excludes),
         RUN(what_is_not_renewed_expires_unless_it_never_does),
         RUN(data_and_sharing_are_there_or_refused),
+        RUN(a_grant_goes_from_process_to_process),
         RUN(every_format_can_be_listed),
         RUN(what_a_format_cannot_do_is_refused),
     };

@@ -31,7 +31,7 @@ function clientFor(ms) {
 function acquire(name, ms) {
     const key = options.includes("key=N") ? Number(name)
         : options.includes("key=B") ? Buffer.from(name) : name;
-    const id = sort.length === 2 ? {key, [sort[0]]: sort[1]} : key;
+    const id = sort.length === 2 ? {key, [sort[0]]: sort[1]} : typeof key === "object" ? {key} : key;
     return new Promise(resolve => clientFor(ms).acquireLock(id, (error, lock) => {
         if (error) {
             resolve(/ConditionalCheckFailed|Failed to acquire lock/i.test(`${error.code} ${error}`)
