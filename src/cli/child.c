@@ -1,0 +1,136 @@
+#include "cli/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/wake.h"
+
+extern char **environ;
+
+static bool is_overridden(const char *entry, const struct child_variable *variables)
+{
+    for (; variables->name; variables++) {
+        size_t len = strlen(variables->name);
+        if (strncmp(entry, variables->name, len) == 0 && entry[len] == '=') return true;
+    }
+    return false;
+}
+
+/* A copy: the library's threads may look at ours. */
+static char **environment_with(const struct child_variable *variables, struct hf_arena *arena)
+{
+    size_t count = 0, at = 0;
+    for (const struct child_variable *v = variables; v->name; v++) count++;
+    for (char **entry = environ; entry && *entry; entry++) count++;
+    char **all = hf__arena_zalloc(arena, count + 1, sizeof *all);
+    if (!all) return NULL;
+    for (const struct child_variable *v = variables; v->name; v++) {
+        struct hf_slice text = hf__arena_printf(arena, "%s=%s", v->name, v->value);
+        if (!text.ptr) return NULL;
+        all[at++] = (char *)text.ptr;
+    }
+    for (char **entry = environ; entry && *entry; entry++) {
+        if (!is_overridden(*entry, variables)) all[at++] = *entry;
+    }
+    return all;
+}
+
+/* Between fork and exec: nothing but system calls. */
+static void become(char *const *argv, char *const *environment, const struct child *child,
+                   pid_t parent, int report)
+{
+    if (child->own_group) setpgid(0, 0);
+    if (child->has_terminal) tcsetpgrp(STDIN_FILENO, getpid()); /* SIGTTOU is blocked still */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int error = getppid() == parent ? 0 : ESRCH;
+    signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_SETMASK, wake_old_mask(), NULL);
+    if (error == 0) {
+        execvpe(argv[0], argv, environment);
+        error = errno;
+    }
+    ssize_t told = write(report, &error, sizeof error);
+    (void)told;
+    _exit(127);
+}
+
+int child_start(struct child *child, char *const *argv, const struct child_variable *variables,
+                struct hf_arena *arena)
+{
+    int report[2], error = 0;
+    char **environment = environment_with(variables, arena);
+    if (!environment) return ENOMEM;
+    if (pipe2(report, O_CLOEXEC) != 0) return errno;
+    bool foreground = isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
+    bool owns_terminal = foreground && getpid() == getpgrp() && isatty(STDOUT_FILENO);
+    *child =
+        (struct child){.has_terminal = owns_terminal, .own_group = owns_terminal || !foreground};
+    pid_t parent = getpid();
+    child->pid = fork();
+    if (child->pid == 0) {
+        close(report[0]);
+        become(argv, environment, child, parent, report[1]);
+    }
+    int forked = errno;
+    close(report[1]);
+    if (child->pid < 0) {
+        close(report[0]);
+        return forked;
+    }
+    if (child->own_group) setpgid(child->pid, child->pid); /* whoever is first */
+    ssize_t got;
+    do got = read(report[0], &error, sizeof error);
+    while (got < 0 && errno == EINTR);
+    close(report[0]);
+    if (got != sizeof error) return 0; /* it was executed */
+    waitpid(child->pid, NULL, 0);
+    child->is_over = true;
+    child_end(child);
+    return error;
+}
+
+void child_signal(const struct child *child, int signal)
+{
+    if (child->is_over && !child->own_group) return;
+    kill(child->own_group ? -child->pid : child->pid, signal);
+}
+
+void child_look(struct child *child)
+{
+    int status;
+    while (!child->is_over && waitpid(child->pid, &status, WNOHANG | WUNTRACED | WCONTINUED) > 0) {
+        if (WIFSTOPPED(status)) {
+            child->is_stopped = true;
+        } else if (WIFCONTINUED(status)) {
+            child->is_stopped = false;
+        } else {
+            child->is_over = true;
+            child->status = status;
+        }
+    }
+}
+
+void child_continue(struct child *child)
+{
+    if (child->has_terminal) tcsetpgrp(STDIN_FILENO, child->pid);
+    child->is_stopped = false;
+    child_signal(child, SIGCONT);
+}
+
+void child_end(struct child *child)
+{
+    if (child->has_terminal) tcsetpgrp(STDIN_FILENO, getpgrp());
+    child->has_terminal = false;
+}
+
+int child_exit_code(const struct child *child)
+{
+    if (WIFEXITED(child->status)) return WEXITSTATUS(child->status);
+    return 128 + (WIFSIGNALED(child->status) ? WTERMSIG(child->status) : 0);
+}

@@ -1,0 +1,47 @@
+/*
+ * The command that runs under a lock.
+ *
+ * It gets a process group of its own, so that all it starts can be ended together; with a terminal
+ * it also gets that. Where the terminal cannot be handed over (we are part of a pipeline) it stays
+ * in our group, and only itself is signalled. If we are killed it is killed too.
+ */
+#ifndef HF_CLI_CHILD_H
+#define HF_CLI_CHILD_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+
+struct child {
+    pid_t pid;
+    bool own_group;
+    bool has_terminal;
+    bool is_over;
+    bool is_stopped;
+    int status; /* as of waitpid, when it is over */
+};
+
+/* Variables for it, in front of ours; pairs of name and value, the last one {NULL}. */
+struct child_variable {
+    const char *name;
+    const char *value;
+};
+
+/* 0, or errno with which the program could not be executed. */
+int child_start(struct child *child, char *const *argv, const struct child_variable *variables,
+                struct hf_arena *arena);
+
+void child_signal(const struct child *child, int signal);
+/* After SIGCHLD: learns what became of it. */
+void child_look(struct child *child);
+/* We were stopped and go on: so does it. */
+void child_continue(struct child *child);
+/* Takes the terminal back. */
+void child_end(struct child *child);
+
+/* Its exit code, or 128 + signal. */
+int child_exit_code(const struct child *child);
+
+#endif

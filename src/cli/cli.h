@@ -1,0 +1,88 @@
+/*
+ * The command: what its parts share.
+ *
+ * main.c      which command, its options, help, errors
+ * settings.c  store, format, owner, output: options, environment, files
+ * option.c    reading options          moment.c    durations and moments
+ * terminal.c  colours and progress     wake.c      signals
+ * child.c     the command that runs under a lock
+ * await.c     waiting for a lock       guard.c     keeping a child within its lease
+ *
+ * One file per command: run.c, grant.c (acquire, renew, release), look.c (get, list, watch),
+ * elect.c, table.c, doctor.c, bench.c.
+ */
+#ifndef HF_CLI_CLI_H
+#define HF_CLI_CLI_H
+
+#include "base/arena.h"
+#include "base/json_writer.h"
+#include "cli/settings.h"
+#include "holdfast.h"
+
+enum exit_code {
+    EXIT_NOT_ACQUIRED = 1,
+    EXIT_USAGE = 64,
+    EXIT_UNAVAILABLE = 69,
+    EXIT_INTERNAL = 70,
+    EXIT_LOST = 75,
+    EXIT_CANNOT_EXECUTE = 126,
+    EXIT_NOT_FOUND = 127,
+    EXIT_BY_SIGNAL = 128, /* and its number */
+};
+
+/* One invocation. */
+struct cli {
+    struct settings settings;
+    struct arguments arguments; /* the words that are no options */
+    struct hf_arena arena;
+    bool colors;
+};
+
+struct command {
+    const char *name;
+    const char *summary;
+    const char *synopsis;
+    const char *text;
+    const char *examples;
+    const struct option *options;
+    size_t options_size;
+    int ends_at; /* the word with which another command line begins; 0: none does */
+    int (*run)(struct cli *cli, void *options);
+};
+
+extern const struct command command_run, command_acquire, command_renew, command_release,
+    command_get, command_list, command_watch, command_elect, command_table, command_doctor,
+    command_bench;
+
+/* How a command uses the library. */
+struct client_use {
+    bool detached; /* own leases, and no heartbeats: the process goes before the lock does */
+    bool create_table;
+    int64_t lease_ms; /* 0: as set */
+};
+
+int cli_open(struct cli *cli, const struct client_use *use, struct hf_client **ret,
+             struct hf_error *reterr);
+
+/* Prints one line on standard error, with a hint where there is one; returns the exit code. */
+int cli_fail(const struct cli *cli, const struct hf_error *error);
+int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Something that people should know; not with --quiet. */
+void cli_note(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int cli_exit_code(int error_code);
+
+/* One line of JSON on standard output; false if it could not be written. */
+bool cli_print_json(struct hf_buf *buf);
+/* Flushes; a command that could not say what it had to say has failed. */
+int cli_finish_output(int exit_code);
+
+/* name: a moment; null if it is 0. */
+void json_moment(struct hf_json_writer *json, const char *name, int64_t unix_ms);
+void json_text(struct hf_json_writer *json, const char *name, const char *text);
+void json_number(struct hf_json_writer *json, const char *name, int64_t number);
+void json_bool(struct hf_json_writer *json, const char *name, bool value);
+
+/* The words behind the command; a message if there are too few or too many. */
+bool cli_words(const struct cli *cli, int least, int most, const char *what);
+
+#endif

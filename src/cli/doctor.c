@@ -1,0 +1,331 @@
+/* holdfast doctor: is everything in order, and what to do if not. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/random.h"
+#include "cli/cli.h"
+#include "cli/moment.h"
+#include "cli/terminal.h"
+
+enum {
+    CLOSE_MS = 5000,
+    LOOKS = 20,
+    CLOCK_WARN_MS = 1000,
+    CLOCK_FAIL_MS = 240000, /* DynamoDB refuses signatures at five minutes */
+    TEXT_SIZE = 640,
+};
+
+enum verdict { VERDICT_OK, VERDICT_WARN, VERDICT_FAIL };
+
+struct examination {
+    struct cli *cli;
+    enum verdict worst;
+    struct hf_buf buf; /* JSON */
+    struct hf_json_writer json;
+};
+
+static void report(struct examination *exam, enum verdict verdict, const char *what,
+                   const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+static void report(struct examination *exam, enum verdict verdict, const char *what,
+                   const char *format, ...)
+{
+    static const char *const names[] = {"ok", "warn", "fail"};
+    static const enum style styles[] = {STYLE_GOOD, STYLE_WARN, STYLE_BAD};
+    char text[TEXT_SIZE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (verdict > exam->worst) exam->worst = verdict;
+    if (exam->cli->settings.json) {
+        hf__json_open(&exam->json, '{');
+        json_text(&exam->json, "check", what);
+        json_text(&exam->json, "verdict", names[verdict]);
+        json_text(&exam->json, "detail", text);
+        hf__json_close(&exam->json, '}');
+        return;
+    }
+    if (exam->cli->settings.quiet && verdict == VERDICT_OK) return;
+    printf("%s%-4s%s  %-12s ", style_on(exam->cli->colors, styles[verdict]), names[verdict],
+           style_off(exam->cli->colors), what);
+    print_safely(stdout, text);
+    putchar('\n');
+    fflush(stdout);
+}
+
+/* ---- the store ---- */
+
+static void check_file(struct examination *exam, const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) != 0) {
+        report(exam, VERDICT_WARN, "file", "%s cannot be looked at", path);
+    } else if (info.st_mode & 022) {
+        report(exam, VERDICT_WARN, "file",
+               "%s can be written by others (mode %04o): whoever writes it can break every lock; "
+               "chmod 600",
+               path, (unsigned)info.st_mode & 07777);
+    } else {
+        report(exam, VERDICT_OK, "file", "%s, %lld KiB, mode %04o", path,
+               (long long)(info.st_size / 1024), (unsigned)info.st_mode & 07777);
+    }
+}
+
+static bool check_credentials(struct examination *exam, struct hf_client *client)
+{
+    struct hf_store_info *store;
+    struct hf_error error;
+    char until[MOMENT_SIZE];
+    if (hf_store_describe(client, &store, &error) != 0) {
+        report(exam, VERDICT_FAIL, "credentials", "%s", error.message);
+        return false;
+    }
+    if (strcmp(store->kind, "dynamodb") == 0) {
+        report(exam, VERDICT_OK, "credentials", "%s, from %s%s%s", store->key_id,
+               store->credentials, store->key_expires_unix_ms ? ", until " : "",
+               store->key_expires_unix_ms ? moment_print(store->key_expires_unix_ms, until) : "");
+        report(exam, VERDICT_OK, "region", "%s", store->region);
+        report(exam, VERDICT_OK, "endpoint", "%s", store->place);
+    } else if (strcmp(store->kind, "file") == 0) {
+        check_file(exam, store->place);
+    }
+    hf_store_info_free(store);
+    return true;
+}
+
+static bool check_table(struct examination *exam, struct hf_client *client)
+{
+    struct hf_table_status status;
+    struct hf_error error;
+    int code = hf_table_describe(client, &status, &error);
+    if (code == HF_ERR_DENIED) {
+        report(exam, VERDICT_WARN, "table", "%s; allow dynamodb:DescribeTable to check its key",
+               error.message);
+        return true;
+    }
+    if (code != 0) {
+        report(exam, VERDICT_FAIL, "store", "%s", error.message);
+        return false;
+    }
+    report(exam, VERDICT_OK, "store", "answers");
+    if (hf_table_check(client, &error) != 0) {
+        report(exam, VERDICT_FAIL, "table", "%s%s", error.message,
+               status.exists ? "" : ": holdfast table create");
+        return false;
+    }
+    report(exam, VERDICT_OK, "table", "its key fits; about %lld items",
+           (long long)status.item_count);
+    const char *format = exam->cli->settings.format;
+    bool wants_ttl = !format || strcmp(format, "holdfast") == 0 ||
+                     strcmp(format, "lockservice") == 0 || strcmp(format, "single-table") == 0;
+    if (status.ttl_enabled) report(exam, VERDICT_OK, "ttl", "on");
+    else if (wants_ttl)
+        report(
+            exam, VERDICT_WARN, "ttl",
+            "off: old records stay. Turn it on with holdfast table create, or run holdfast table "
+            "sweep now and then");
+    else report(exam, VERDICT_OK, "ttl", "not used by this format");
+    return true;
+}
+
+/* ---- permissions: a scratch lock through its whole life ---- */
+
+/* A name that the format accepts, and nobody else uses. */
+static void scratch_name(const struct settings *settings, char ret[64])
+{
+    if (settings->key_type && settings->key_type[0] == 'N')
+        snprintf(ret, 64, "%llu", (unsigned long long)(hf__random_u64() >> 1));
+    else snprintf(ret, 64, "doctor:%016llx", (unsigned long long)hf__random_u64());
+}
+
+static bool try_permission(struct examination *exam, int code, const struct hf_error *error,
+                           const char *what, const char *action)
+{
+    if (code == 0) return true;
+    if (code == HF_ERR_DENIED)
+        report(exam, VERDICT_FAIL, "permissions", "cannot %s: %s; allow %s", what, error->message,
+               action);
+    else report(exam, VERDICT_FAIL, "permissions", "cannot %s: %s", what, error->message);
+    return false;
+}
+
+static void check_permissions(struct examination *exam, struct hf_client *client)
+{
+    struct hf_error error;
+    struct hf_lock *lock;
+    struct hf_lock_info *info = NULL;
+    struct hf_list_page *page = NULL;
+    const struct hf_list_options one = {.size = sizeof one, .limit = 1};
+    char name[64];
+    scratch_name(&exam->cli->settings, name);
+    int code = hf_acquire(client, name, 0, NULL, &lock, &error);
+    if (!try_permission(exam, code, &error, "acquire a lock",
+                        "dynamodb:UpdateItem and dynamodb:PutItem"))
+        return;
+    bool good = true;
+    if (hf_lock_renew(lock, &error) != 0 && error.code != HF_ERR_UNSUPPORTED)
+        good = try_permission(exam, error.code, &error, "renew a lock", "dynamodb:UpdateItem");
+    code = hf_get(client, name, &info, &error);
+    good &= try_permission(exam, code, &error, "look at a lock", "dynamodb:GetItem");
+    hf_lock_info_free(info);
+    code = hf_release(lock, NULL, &error);
+    good &= try_permission(exam, code, &error, "release a lock",
+                           "dynamodb:UpdateItem and dynamodb:DeleteItem");
+    hf_lock_unref(lock);
+    if (hf_list(client, &one, &page, &error) != 0)
+        report(exam, VERDICT_WARN, "permissions",
+               "cannot list locks: %s; allow dynamodb:Scan if you want to", error.message);
+    hf_list_page_free(page);
+    if (good) report(exam, VERDICT_OK, "permissions", "acquire, renew, look and release work");
+}
+
+/* ---- time ---- */
+
+static void check_clock(struct examination *exam, struct hf_client *client)
+{
+    int64_t lo_us, hi_us;
+    struct hf_error error;
+    if (hf_store_time(client, &lo_us, &hi_us, &error) != 0) {
+        report(exam, VERDICT_WARN, "clock",
+               "%s: dead holders are found by watching them for a lease", error.message);
+        return;
+    }
+    long long now_us = (long long)wall_ms() * 1000;
+    double lo_s = (double)(now_us - hi_us) / 1e6, hi_s = (double)(now_us - lo_us) / 1e6;
+    double off_s = lo_s > 0 ? lo_s : hi_s < 0 ? -hi_s : 0;
+    enum verdict verdict = off_s * 1000 > CLOCK_FAIL_MS   ? VERDICT_FAIL
+                           : off_s * 1000 > CLOCK_WARN_MS ? VERDICT_WARN
+                                                          : VERDICT_OK;
+    report(exam, verdict, "clock", "this machine is between %+.3f s and %+.3f s of the store%s",
+           lo_s, hi_s,
+           verdict == VERDICT_OK     ? ""
+           : verdict == VERDICT_WARN ? ": holdfast does not mind, other lock clients may; start NTP"
+                                     : ": requests may be refused; set the clock and start NTP");
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void check_latency(struct examination *exam, struct hf_client *client)
+{
+    double ms[LOOKS];
+    char name[64];
+    struct hf_error error;
+    scratch_name(&exam->cli->settings, name);
+    for (int i = 0; i < LOOKS; i++) {
+        struct hf_lock_info *info = NULL;
+        struct timespec begin, end;
+        clock_gettime(CLOCK_MONOTONIC, &begin);
+        int code = hf_get(client, name, &info, &error);
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        hf_lock_info_free(info);
+        if (code != 0 && code != HF_ERR_ABSENT) {
+            report(exam, VERDICT_FAIL, "latency", "%s", error.message);
+            return;
+        }
+        ms[i] =
+            (double)(end.tv_sec - begin.tv_sec) * 1e3 + (double)(end.tv_nsec - begin.tv_nsec) / 1e6;
+    }
+    qsort(ms, LOOKS, sizeof ms[0], compare);
+    int64_t lease_ms = exam->cli->settings.lease_ms ? exam->cli->settings.lease_ms : 20000;
+    bool slow = ms[LOOKS / 2] > (double)lease_ms / 40;
+    report(exam, slow ? VERDICT_WARN : VERDICT_OK, "latency",
+           "a read takes %.2f ms, at worst %.2f ms%s", ms[LOOKS / 2], ms[LOOKS - 1],
+           slow ? ": much for this lease; use a longer one, or a nearer region" : "");
+}
+
+/* ---- the format ---- */
+
+static void add(char *text, const char *more)
+{
+    size_t len = strlen(text);
+    snprintf(text + len, TEXT_SIZE - len, "%s%s", len ? ", " : "", more);
+}
+
+static void check_format(struct examination *exam)
+{
+    const char *name = exam->cli->settings.format ? exam->cli->settings.format : "holdfast";
+    struct hf_format_info info;
+    char can[TEXT_SIZE] = "", cannot[TEXT_SIZE] = "";
+    for (size_t i = 0; hf_format_describe(i, &info) == 0; i++) {
+        if (strcmp(info.name, name) != 0) continue;
+        add(info.leases ? can : cannot, "leases");
+        add(info.tokens && (strcmp(name, "dlock") != 0 || exam->cli->settings.fencing) ? can
+                                                                                       : cannot,
+            "fencing tokens");
+        add(info.data ? can : cannot, "data");
+        add(info.shared ? can : cannot, "shared locks");
+        add(info.semaphores ? can : cannot, "semaphores");
+        add(info.sessions ? can : cannot, "sessions");
+        report(exam, VERDICT_OK, "format", "%s has %s%s%s", name, can,
+               *cannot ? "; it has no " : "", cannot);
+        return;
+    }
+}
+
+static void examine(struct examination *exam)
+{
+    struct hf_client *client;
+    struct hf_error error;
+    const struct settings *settings = &exam->cli->settings;
+    report(exam, VERDICT_OK, "settings", "store %s (%s)", settings->store, settings->store_from);
+    if (cli_open(exam->cli, &(struct client_use){0}, &client, &error) != 0) {
+        report(exam, VERDICT_FAIL, "store", "%s", error.message);
+        return;
+    }
+    check_format(exam);
+    if (check_credentials(exam, client) && check_table(exam, client)) {
+        check_permissions(exam, client);
+        check_clock(exam, client);
+        check_latency(exam, client);
+    }
+    hf_client_close(client, CLOSE_MS);
+}
+
+static int doctor(struct cli *cli, void *at)
+{
+    (void)at;
+    struct examination exam = {.cli = cli};
+    if (!cli_words(cli, 0, 0, "doctor takes no words")) return EXIT_USAGE;
+    if (cli->settings.json) {
+        hf__buf_init(&exam.buf, 1 << 20);
+        hf__json_writer_init(&exam.json, &exam.buf);
+        hf__json_open(&exam.json, '{');
+        hf__json_put_name(&exam.json, "checks");
+        hf__json_open(&exam.json, '[');
+    }
+    examine(&exam);
+    if (cli->settings.json) {
+        hf__json_close(&exam.json, ']');
+        hf__json_close(&exam.json, '}');
+        cli_print_json(&exam.buf);
+        hf__buf_free(&exam.buf);
+    }
+    return exam.worst;
+}
+
+static const struct option no_options[] = {{0}};
+
+const struct command command_doctor = {
+    .name = "doctor",
+    .summary = "check that everything is in order",
+    .synopsis = "doctor",
+    .text =
+        "Checks the store, credentials, region, endpoint, the table's key and time to live, the\n"
+        "permissions (with a scratch lock, doctor:…), the clock against the store's time, and\n"
+        "latency; says what to do where something is wrong; and lists what the format can do.\n\n"
+        "Exit code: 0 all is well, 1 a warning, 2 something does not work.",
+    .examples =
+        "  holdfast doctor\n  holdfast --store 'dynamodb://locks?region=eu-west-1' doctor -q",
+    .options = no_options,
+    .run = doctor,
+};

@@ -1,0 +1,157 @@
+/* holdfast elect: a command on one machine of many. */
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/await.h"
+#include "cli/cli.h"
+#include "cli/guard.h"
+#include "cli/moment.h"
+#include "cli/terminal.h"
+#include "cli/wake.h"
+
+enum { CLOSE_MS = 5000, AGAIN_MS = 1000 };
+
+struct options {
+    const char *data;
+    int64_t kill_after_ms;
+};
+
+static const struct option options[] = {
+    {"data", 0, OPTION_TEXT, "TEXT", offsetof(struct options, data),
+     "what the leader says of itself: an address, say"},
+    {"kill-after", 0, OPTION_DURATION, "DUR", offsetof(struct options, kill_after_ms),
+     "from SIGTERM to SIGKILL, if leadership is lost (default: a quarter of the lease)"},
+    {0},
+};
+
+static void print_leader(const struct cli *cli, const char *name, const char *leader, bool is_self)
+{
+    if (cli->settings.json) {
+        struct hf_buf buf;
+        struct hf_json_writer json;
+        hf__buf_init(&buf, 1 << 16);
+        hf__json_writer_init(&json, &buf);
+        hf__json_open(&json, '{');
+        json_moment(&json, "at", wall_ms());
+        json_text(&json, "name", name);
+        json_text(&json, "leader", leader);
+        json_bool(&json, "self", is_self);
+        hf__json_close(&json, '}');
+        cli_print_json(&buf);
+        hf__buf_free(&buf);
+    } else if (!cli->settings.quiet) {
+        fputs("leader: ", stdout);
+        print_safely(stdout, leader ? leader : "nobody");
+        fputs(is_self ? " (this one)\n" : "\n", stdout);
+        fflush(stdout);
+    }
+}
+
+static void held_by(void *user, const char *owner)
+{
+    struct cli *cli = user;
+    print_leader(cli, cli->arguments.at[0], owner, false);
+}
+
+/* ---- without a command: only look ---- */
+
+static void changed(void *user, enum hf_leadership state, const struct hf_lock_info *info)
+{
+    struct cli *cli = user;
+    if (state == HF_LEADER_OTHER || state == HF_LEADER_NONE)
+        print_leader(cli, cli->arguments.at[0], state == HF_LEADER_OTHER ? info->owner : NULL,
+                     false);
+}
+
+static int observe(struct cli *cli, struct hf_client *client)
+{
+    const struct hf_elect_options how = {
+        .size = sizeof how, .observe_only = true, .changed = changed, .user = cli};
+    struct hf_election *election;
+    struct hf_error error;
+    int signal = 0;
+    int code = hf_elect(client, cli->arguments.at[0], &how, &election, &error);
+    if (code != 0) return cli_fail(cli, &error);
+    while (!(signal > 0 && wake_is_end(signal)) && !ferror(stdout)) signal = wake_wait(WAKE_NEVER);
+    hf_election_resign(election, NULL);
+    return EXIT_BY_SIGNAL + signal;
+}
+
+/* ---- with one: campaign ---- */
+
+/* One campaign, one command. True: leadership was lost, and another campaign may begin. */
+static bool lead_once(struct cli *cli, struct hf_client *client, const struct options *given,
+                      const struct guard_options *guard, int *ret_exit_code)
+{
+    struct hf_acquire_options how = {
+        .size = sizeof how,
+        .data = given->data,
+        .data_size = given->data ? strlen(given->data) : 0,
+    };
+    const struct await_options await = {
+        .wait_ms = HF_FOREVER, .retry = true, .held_by = held_by, .user = cli};
+    struct hf_lock *lock;
+    struct hf_error error;
+    int signal;
+    guard_listen(&how);
+    int code = await_lock(cli, client, cli->arguments.at[0], &await, &how, &lock, &signal, &error);
+    if (code != 0) {
+        *ret_exit_code = signal ? EXIT_BY_SIGNAL + signal : cli_fail(cli, &error);
+        return false;
+    }
+    print_leader(cli, hf_lock_name(lock), hf_lock_owner(lock), true);
+    struct guard_result result = guard_run(cli, lock, cli->arguments.at + 1, guard);
+    if (hf_release(lock, NULL, &error) == HF_ERR_LOST && result.was_started) result.lost = true;
+    hf_lock_unref(lock);
+    *ret_exit_code = result.exit_code;
+    return result.lost && !result.ended_by;
+}
+
+static int elect(struct cli *cli, void *at)
+{
+    const struct options *given = at;
+    struct hf_client *client;
+    struct hf_error error;
+    int exit_code = 0;
+    if (cli->arguments.count < 1)
+        return cli_usage("which election? holdfast elect NAME [-- COMMAND]");
+    const struct guard_options guard = {.lease_ms = cli->settings.lease_ms,
+                                        .kill_after_ms = given->kill_after_ms};
+    if (!guard_check(&guard)) return EXIT_USAGE;
+    int code = cli_open(cli, &(struct client_use){0}, &client, &error);
+    if (code != 0) return cli_fail(cli, &error);
+    if (cli->arguments.count == 1) {
+        exit_code = observe(cli, client);
+    } else {
+        while (lead_once(cli, client, given, &guard, &exit_code)) {
+            cli_note(cli, "leadership of \"%s\" was lost; campaigning again", cli->arguments.at[0]);
+            int signal = wake_wait(AGAIN_MS);
+            if (signal > 0 && wake_is_end(signal)) {
+                exit_code = EXIT_BY_SIGNAL + signal;
+                break;
+            }
+        }
+    }
+    hf_client_close(client, CLOSE_MS);
+    return exit_code;
+}
+
+const struct command command_elect = {
+    .name = "elect",
+    .summary = "run a command on the one machine that leads",
+    .synopsis = "elect [OPTION…] NAME [--] COMMAND [ARG…]\n       holdfast elect NAME",
+    .text =
+        "Campaigns for the leadership NAME, prints who leads until it is won, and then runs the\n"
+        "command. If leadership is about to be lost the command is stopped, and the campaign\n"
+        "begins anew; when the command ends by itself, leadership is given up and its exit code\n"
+        "is ours. Outages of the store are waited for.\n\n"
+        "Without a command it prints who leads, whenever that changes.",
+    .examples = "  holdfast elect scheduler -- ./scheduler --foreground\n"
+                "  holdfast elect --data 10.0.0.7:9000 primary -- ./serve\n"
+                "  holdfast elect scheduler             who is it?",
+    .options = options,
+    .options_size = sizeof(struct options),
+    .ends_at = 1,
+    .run = elect,
+};

@@ -1,0 +1,298 @@
+/* holdfast acquire, renew, release: a lock that outlives the process that takes it. */
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/await.h"
+#include "cli/cli.h"
+#include "cli/guard.h"
+#include "cli/moment.h"
+#include "cli/terminal.h"
+#include "cli/wake.h"
+
+enum { CLOSE_MS = 5000, INPUT_LOOK_MS = 100 };
+
+/* ---- acquire ---- */
+
+struct acquire_options {
+    bool try;
+    const char *wait_text;
+    bool shared;
+    int64_t limit;
+    int64_t conflict_code;
+    const char *data;
+    bool hold;
+    bool retry;
+};
+
+#define AT(member) offsetof(struct acquire_options, member)
+
+static const struct option acquire_options[] = {
+    {"nonblock", 'n', OPTION_FLAG, NULL, AT(try), "do not wait; fail if somebody holds the lock"},
+    {"wait", 'w', OPTION_TEXT, "DUR", AT(wait_text), "wait at most so long (default: for ever)"},
+    {"timeout", 0, OPTION_TEXT, "DUR", AT(wait_text), NULL},
+    {"shared", 's', OPTION_FLAG, NULL, AT(shared),
+     "with --hold: together with other shared holders"},
+    {"limit", 0, OPTION_NUMBER, "N", AT(limit), "with --hold: a semaphore that at most N hold"},
+    {"conflict-exit-code", 'E', OPTION_NUMBER, "CODE", AT(conflict_code),
+     "exit code if the lock was not acquired (default: 1)"},
+    {"data", 0, OPTION_TEXT, "TEXT", AT(data), "stored with the lock, for whoever looks"},
+    {"hold", 0, OPTION_FLAG, NULL, AT(hold),
+     "keep it until the end of standard input, then release it"},
+    {"retry", 0, OPTION_FLAG, NULL, AT(retry), "keep trying while the store cannot be reached"},
+    {0},
+};
+
+/* What is to be said of a grant. */
+struct said {
+    const char *name;
+    const char *grant; /* NULL: held by this process */
+    const char *owner;
+    int64_t token;
+    int64_t left_ms;
+    int64_t lease_ms;
+};
+
+static int print_grant(const struct cli *cli, const struct said *said)
+{
+    char text[MOMENT_SIZE];
+    int64_t expires_ms = wall_ms() + said->left_ms;
+    if (cli->settings.json) {
+        struct hf_buf buf;
+        struct hf_json_writer json;
+        hf__buf_init(&buf, 1 << 20);
+        hf__json_writer_init(&json, &buf);
+        hf__json_open(&json, '{');
+        json_text(&json, "name", said->name);
+        json_text(&json, "grant", said->grant);
+        json_text(&json, "owner", said->owner);
+        json_number(&json, "token", said->token);
+        json_number(&json, "left_ms", said->left_ms);
+        json_moment(&json, "expires", expires_ms);
+        hf__json_close(&json, '}');
+        cli_print_json(&buf);
+        hf__buf_free(&buf);
+    } else if (cli->settings.quiet) {
+        if (said->grant) printf("%s\n", said->grant);
+    } else {
+        if (said->grant) printf("grant    %s\n", said->grant);
+        printf("token    %lld\nexpires  %s\n", (long long)said->token,
+               moment_print(expires_ms, text));
+    }
+    return cli_finish_output(0);
+}
+
+static bool input_has_ended(void)
+{
+    char waste[4096];
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    while (poll(&input, 1, 0) > 0) {
+        if (read(STDIN_FILENO, waste, sizeof waste) <= 0) return true;
+    }
+    return false;
+}
+
+static int hold(struct cli *cli, struct hf_lock *lock)
+{
+    struct hf_error error;
+    int signal = 0;
+    bool ended = false;
+    while (hf_lock_is_held(lock) && !ended) {
+        signal = wake_wait(INPUT_LOOK_MS);
+        ended = (signal > 0 && wake_is_end(signal)) || input_has_ended();
+    }
+    int code = hf_release(lock, NULL, &error);
+    if (code == HF_ERR_LOST) {
+        cli_note(cli, "lock \"%s\" was lost: %s", hf_lock_name(lock),
+                 hf_reason_meaning(hf_lock_reason(lock)));
+        return EXIT_LOST;
+    }
+    if (code != 0) return cli_fail(cli, &error);
+    return signal > 0 && wake_is_end(signal) ? EXIT_BY_SIGNAL + signal : 0;
+}
+
+static int acquire_with(struct cli *cli, struct hf_client *client,
+                        const struct acquire_options *given, int64_t wait_ms)
+{
+    struct hf_acquire_options how = {
+        .size = sizeof how,
+        .shared = given->shared,
+        .limit = given->limit,
+        .data = given->data,
+        .data_size = given->data ? strlen(given->data) : 0,
+    };
+    const struct await_options await = {.wait_ms = wait_ms, .retry = given->retry};
+    struct hf_lock *lock;
+    struct hf_error error;
+    char grant[HF_GRANT_SIZE];
+    int signal;
+    int code = await_lock(cli, client, cli->arguments.at[0], &await, &how, &lock, &signal, &error);
+    if (signal) return EXIT_BY_SIGNAL + signal;
+    if (code != 0) {
+        int exit_code = cli_fail(cli, &error);
+        bool conflict = code == HF_ERR_HELD || code == HF_ERR_TIMED_OUT;
+        return conflict && given->conflict_code ? (int)given->conflict_code : exit_code;
+    }
+    if (!given->hold) code = hf_lock_grant(lock, grant, &error);
+    const struct said said = {
+        .name = hf_lock_name(lock),
+        .grant = given->hold ? NULL : grant,
+        .owner = hf_lock_owner(lock),
+        .token = hf_lock_token(lock),
+        .left_ms = hf_lock_left_ms(lock),
+    };
+    int exit_code = code == 0 ? print_grant(cli, &said) : cli_fail(cli, &error);
+    if (exit_code != 0) hf_release(lock, NULL, NULL); /* nobody could ever release it */
+    else if (given->hold) exit_code = hold(cli, lock);
+    hf_lock_unref(lock);
+    return exit_code;
+}
+
+static int acquire(struct cli *cli, void *at)
+{
+    const struct acquire_options *given = at;
+    struct hf_client *client;
+    struct hf_error error;
+    int64_t wait_ms = given->try ? 0 : HF_FOREVER;
+    if (!cli_words(cli, 1, 1, "give the name of a lock")) return EXIT_USAGE;
+    if (given->try && given->wait_text)
+        return cli_usage("-n does not wait and -w does: give one of them");
+    if (given->wait_text && !duration_parse(given->wait_text, &wait_ms))
+        return cli_usage("-w: \"%s\" is no duration; write 500ms, 30s or 5m", given->wait_text);
+    bool is_native = !cli->settings.format || strcmp(cli->settings.format, "holdfast") == 0;
+    if ((given->shared || given->limit) && !given->hold && is_native)
+        return cli_usage("a shared lock needs a process that keeps it: add --hold, or use "
+                         "holdfast run");
+    int code = cli_open(cli, &(struct client_use){.detached = !given->hold}, &client, &error);
+    if (code != 0) return cli_fail(cli, &error);
+    int exit_code = acquire_with(cli, client, given, wait_ms);
+    hf_client_close(client, CLOSE_MS);
+    return exit_code;
+}
+
+const struct command command_acquire = {
+    .name = "acquire",
+    .summary = "acquire a lock, and print its grant",
+    .synopsis = "acquire [OPTION…] NAME",
+    .text =
+        "Acquires the lock NAME and prints its grant, its token, and when it expires. Nobody\n"
+        "renews it but you: holdfast renew GRANT before it expires, holdfast release GRANT when\n"
+        "you are done. With -q only the grant is printed.\n\n"
+        "With --hold the lock is renewed and kept until the end of standard input.\n\n"
+        "Exit code: 0; 1 (-E) not acquired; 69 the store cannot be used; with --hold, 75 lost.",
+    .examples = "  grant=$(holdfast acquire -q --lease 5m deploy) || exit\n"
+                "  holdfast renew \"$grant\"\n"
+                "  holdfast release \"$grant\"",
+    .options = acquire_options,
+    .options_size = sizeof(struct acquire_options),
+    .run = acquire,
+};
+
+/* ---- renew ---- */
+
+static const struct option no_options[] = {{0}};
+
+static int renew(struct cli *cli, void *at)
+{
+    (void)at;
+    struct hf_client *client;
+    struct hf_error error;
+    struct hf_grant_status status;
+    if (!cli_words(cli, 1, 1, "give the grant that acquire has printed")) return EXIT_USAGE;
+    int code = cli_open(cli, &(struct client_use){.detached = true}, &client, &error);
+    if (code != 0) return cli_fail(cli, &error);
+    const char *grant = cli->arguments.at[0], *hash = strrchr(grant, '#');
+    code = hf_grant_renew(client, grant, cli->settings.lease_ms, &status, &error);
+    int exit_code;
+    if (code != 0) {
+        exit_code = cli_fail(cli, &error);
+    } else {
+        const struct said said = {
+            .name = hf__arena_str(&cli->arena, hf__slice(grant, (size_t)(hash - grant))),
+            .grant = grant,
+            .owner = cli->settings.owner,
+            .token = status.token,
+            .left_ms = status.left_ms,
+        };
+        exit_code = print_grant(cli, &said);
+    }
+    hf_client_close(client, CLOSE_MS);
+    return exit_code;
+}
+
+const struct command command_renew = {
+    .name = "renew",
+    .summary = "renew a grant by a full lease",
+    .synopsis = "renew [--lease DUR] GRANT",
+    .text =
+        "Renews the grant by a full lease from now on: as long as before, or what --lease says.\n"
+        "One that has expired is renewed too, if nobody has taken the lock since.\n\n"
+        "Exit code: 0; 75 the grant does not hold the lock any more.",
+    .examples = "  holdfast renew \"$grant\"\n  holdfast renew --lease 10m \"$grant\"",
+    .options = no_options,
+    .run = renew,
+};
+
+/* ---- release ---- */
+
+struct release_options {
+    bool force;
+    const char *reason;
+    int64_t timeout_ms;
+};
+
+static const struct option release_options[] = {
+    {"force", 0, OPTION_FLAG, NULL, offsetof(struct release_options, force),
+     "take the lock NAME away from whoever holds it; needs --reason"},
+    {"reason", 0, OPTION_TEXT, "TEXT", offsetof(struct release_options, reason),
+     "why, for whoever asks; stored with the lock"},
+    {"timeout", 0, OPTION_DURATION, "DUR", offsetof(struct release_options, timeout_ms),
+     "how long the holder has to obey (default: 1m)"},
+    {0},
+};
+
+static int release(struct cli *cli, void *at)
+{
+    const struct release_options *given = at;
+    struct hf_client *client;
+    struct hf_error error;
+    if (!cli_words(cli, 1, 1,
+                   given->force ? "give the name of a lock"
+                                : "give the grant that acquire has printed"))
+        return EXIT_USAGE;
+    if (given->force && (!given->reason || !*given->reason))
+        return cli_usage("--force needs a --reason, for those whose lock you take");
+    if (!given->force && given->reason) return cli_usage("--reason is for --force");
+    const char *word = cli->arguments.at[0];
+    if (!given->force && !strchr(word, '#'))
+        return cli_usage(
+            "\"%s\" is no grant. To take a lock away from its holder: holdfast release "
+            "--force --reason TEXT %s",
+            word, word);
+    int code = cli_open(cli, &(struct client_use){0}, &client, &error);
+    if (code != 0) return cli_fail(cli, &error);
+    if (given->force)
+        code = hf_force_release(client, word, given->reason, given->timeout_ms, &error);
+    else code = hf_grant_release(client, word, &error);
+    int exit_code = code == 0 ? 0 : cli_fail(cli, &error);
+    hf_client_close(client, CLOSE_MS);
+    return exit_code;
+}
+
+const struct command command_release = {
+    .name = "release",
+    .summary = "release a grant, or take a lock away from its holder",
+    .synopsis = "release GRANT\n       holdfast release --force --reason TEXT NAME",
+    .text = "Releases the grant that acquire has printed.\n\n"
+            "With --force it takes the lock away from whoever holds it. The holder hears of it at\n"
+            "its next heartbeat, and until then believes in its lock: be sure that it is dead, or\n"
+            "that it does no harm. Who did it, and why, is stored with the lock.\n\n"
+            "Exit code: 0; 1 nobody holds the lock; 75 the grant does not hold it any more.",
+    .examples = "  holdfast release \"$grant\"\n"
+                "  holdfast release --force --reason 'web3 is gone, see ticket 812' nightly",
+    .options = release_options,
+    .options_size = sizeof(struct release_options),
+    .run = release,
+};

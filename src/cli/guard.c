@@ -1,0 +1,205 @@
+#include "cli/guard.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/child.h"
+#include "cli/moment.h"
+#include "cli/terminal.h"
+#include "cli/wake.h"
+
+enum {
+    LEASE_MS = 20000, /* the library's own */
+    KILL_AFTER_MOST_MS = 10000,
+    MARGIN_LEAST_MS = 20,
+    MARGIN_MOST_MS = 1000,
+};
+
+/* ---- the lock's end, from the client's thread ---- */
+
+static pthread_mutex_t news_mutex = PTHREAD_MUTEX_INITIALIZER;
+static char news[600]; /* why the lock was lost; "": it was not */
+
+static void on_event(void *user, const struct hf_event *event)
+{
+    (void)user;
+    if (event->type != HF_EVENT_LOST) return;
+    pthread_mutex_lock(&news_mutex);
+    snprintf(news, sizeof news, "%s%s%s", hf_reason_meaning(event->reason),
+             event->detail ? ": " : "", event->detail ? event->detail : "");
+    pthread_mutex_unlock(&news_mutex);
+    wake_up();
+}
+
+void guard_listen(struct hf_acquire_options *how)
+{
+    pthread_mutex_lock(&news_mutex);
+    news[0] = '\0';
+    pthread_mutex_unlock(&news_mutex);
+    how->on_event = on_event;
+}
+
+static bool is_lost(char ret[sizeof news])
+{
+    pthread_mutex_lock(&news_mutex);
+    memcpy(ret, news, sizeof news);
+    pthread_mutex_unlock(&news_mutex);
+    return ret[0] != '\0';
+}
+
+/* ---- the guard ---- */
+
+struct guard {
+    struct cli *cli;
+    struct hf_lock *lock;
+    struct child child;
+    int64_t lease_ms;
+    int64_t kill_after_ms;
+    int64_t margin_ms;
+    int64_t certain_until_ms; /* boot clock */
+    bool terminating;
+    bool killed;
+    int64_t kill_at_ms;
+    int ended_by;
+};
+
+static int64_t clamp(int64_t value, int64_t least, int64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+static void plan(struct guard *guard, const struct guard_options *options)
+{
+    guard->lease_ms = options->lease_ms ? options->lease_ms : LEASE_MS;
+    guard->margin_ms = clamp(guard->lease_ms / 20, MARGIN_LEAST_MS, MARGIN_MOST_MS);
+    guard->kill_after_ms = options->kill_after_ms
+                               ? options->kill_after_ms
+                               : clamp(guard->lease_ms / 4, 1, KILL_AFTER_MOST_MS);
+}
+
+bool guard_check(const struct guard_options *options)
+{
+    struct guard guard = {0};
+    plan(&guard, options);
+    if (guard.kill_after_ms <= guard.lease_ms / 2) return true;
+    cli_usage("--kill-after must be at most half the lease (%lld ms), for the child must be gone "
+              "before it ends",
+              (long long)guard.lease_ms);
+    return false;
+}
+
+static void terminate(struct guard *guard, const char *why)
+{
+    int64_t now = boot_ms(), left = guard->certain_until_ms - now;
+    guard->terminating = true;
+    guard->kill_at_ms = now + guard->kill_after_ms;
+    int64_t last = guard->certain_until_ms - guard->margin_ms;
+    if (guard->kill_at_ms > last) guard->kill_at_ms = last;
+    cli_note(guard->cli, "lock \"%s\": %s; the command gets SIGTERM, %lld ms before the lease ends",
+             hf_lock_name(guard->lock), why, (long long)(left > 0 ? left : 0));
+    child_signal(&guard->child, SIGTERM);
+    if (guard->child.is_stopped && guard->kill_at_ms > now) child_continue(&guard->child);
+}
+
+static void kill_now(struct guard *guard)
+{
+    int64_t left = guard->certain_until_ms - boot_ms();
+    guard->killed = true;
+    cli_note(guard->cli, "lock \"%s\": the command gets SIGKILL, %lld ms before the lease ends",
+             hf_lock_name(guard->lock), (long long)(left > 0 ? left : 0));
+    child_signal(&guard->child, SIGKILL);
+}
+
+/* Does what is due; returns how long to wait for the next. */
+static int64_t watch_lease(struct guard *guard)
+{
+    char why[sizeof news];
+    int64_t now = boot_ms(), left = hf_lock_left_ms(guard->lock);
+    if (left > 0 && !guard->terminating) guard->certain_until_ms = now + left;
+    int64_t term_at_ms = guard->certain_until_ms - guard->margin_ms - guard->kill_after_ms;
+    if (!guard->terminating) {
+        if (is_lost(why)) terminate(guard, why);
+        else if (now >= term_at_ms)
+            terminate(guard, "the store has not confirmed a renewal in time");
+    }
+    if (!guard->terminating) return term_at_ms - now;
+    if (guard->killed) return WAKE_NEVER;
+    if (now < guard->kill_at_ms) return guard->kill_at_ms - now;
+    kill_now(guard);
+    return WAKE_NEVER;
+}
+
+/* The child was stopped by its terminal: stop with it. Our heartbeats stop, too. */
+static void stop_together(struct guard *guard)
+{
+    child_end(&guard->child);
+    guard->child.has_terminal = false;
+    bool had_terminal = guard->child.own_group && isatty(STDIN_FILENO);
+    raise(SIGSTOP);
+    int64_t left = hf_lock_left_ms(guard->lock);
+    if (left <= 0) { /* it must not run on for a moment */
+        guard->terminating = true;
+        kill_now(guard);
+        return;
+    }
+    guard->child.has_terminal = had_terminal && tcgetpgrp(STDIN_FILENO) == getpgrp();
+    child_continue(&guard->child);
+}
+
+static void pass_on(struct guard *guard, int signal)
+{
+    if (signal == SIGCHLD) {
+        child_look(&guard->child);
+        if (guard->child.is_stopped && !guard->child.is_over && !guard->killed)
+            stop_together(guard);
+    } else if (signal == SIGCONT || signal == SIGWINCH) {
+        return;
+    } else {
+        if (wake_is_end(signal)) guard->ended_by = signal;
+        /* In our own group it has heard the terminal's signals itself. */
+        bool heard =
+            !guard->child.own_group && (signal == SIGINT || signal == SIGQUIT || signal == SIGTSTP);
+        if (!heard) child_signal(&guard->child, signal);
+    }
+}
+
+static struct guard_result not_started(const struct cli *cli, const char *program, int error)
+{
+    (void)cli;
+    bool absent = error == ENOENT || error == ENOTDIR;
+    cli_usage("cannot execute %s: %s", program, strerror(error));
+    return (struct guard_result){.exit_code = absent ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE};
+}
+
+struct guard_result guard_run(struct cli *cli, struct hf_lock *lock, char *const *argv,
+                              const struct guard_options *options)
+{
+    char token[24], why[sizeof news];
+    snprintf(token, sizeof token, "%lld", (long long)hf_lock_token(lock));
+    const struct child_variable variables[] = {{"HOLDFAST_LOCK", hf_lock_name(lock)},
+                                               {"HOLDFAST_TOKEN", token},
+                                               {"HOLDFAST_OWNER", hf_lock_owner(lock)},
+                                               {0}};
+    struct guard guard = {.cli = cli, .lock = lock};
+    plan(&guard, options);
+    guard.certain_until_ms = boot_ms() + hf_lock_left_ms(lock);
+    int error = child_start(&guard.child, argv, variables, &cli->arena);
+    if (error != 0) return not_started(cli, argv[0], error);
+    while (!guard.child.is_over) {
+        int64_t timeout_ms = watch_lease(&guard);
+        int signal = wake_wait(timeout_ms);
+        if (signal > 0) pass_on(&guard, signal);
+    }
+    if (guard.terminating) child_signal(&guard.child, SIGKILL); /* what it has left behind */
+    child_end(&guard.child);
+    bool lost = guard.terminating || is_lost(why);
+    return (struct guard_result){
+        .exit_code = lost ? EXIT_LOST : child_exit_code(&guard.child),
+        .was_started = true,
+        .lost = lost,
+        .ended_by = guard.ended_by,
+    };
+}

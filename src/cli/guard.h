@@ -1,0 +1,39 @@
+/*
+ * Keeps a child within the lease of its lock.
+ *
+ *   |---- lease, counted from before the last confirmed renewal was sent ----|
+ *                                      | SIGTERM      | SIGKILL     | the end
+ *                                      |- kill after -|-- margin ---|
+ *
+ * Invariants
+ * Z1  The child is gone before the lease ends, as far as SIGKILL can see to it.
+ * Z2  A child that was told to end is not told otherwise when a renewal succeeds after all.
+ */
+#ifndef HF_CLI_GUARD_H
+#define HF_CLI_GUARD_H
+
+#include "cli/cli.h"
+
+struct guard_options {
+    int64_t lease_ms;
+    int64_t kill_after_ms; /* 0: a quarter of the lease, at most 10 s */
+};
+
+struct guard_result {
+    int exit_code;    /* of the child, or why it did not run */
+    bool was_started; /* otherwise the message is printed */
+    bool lost;        /* the lock ended first */
+    int ended_by;     /* a signal that asked us to end; 0: none */
+};
+
+/* What an acquire needs so that the guard hears of the lock's end. */
+void guard_listen(struct hf_acquire_options *how);
+
+/* Runs the command. The lock stays the caller's; it is not released. */
+struct guard_result guard_run(struct cli *cli, struct hf_lock *lock, char *const *argv,
+                              const struct guard_options *options);
+
+/* A message if the two do not go together. */
+bool guard_check(const struct guard_options *options);
+
+#endif

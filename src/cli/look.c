@@ -1,0 +1,519 @@
+/* holdfast get, list, watch: who holds what. */
+#include "cli/look.h"
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "cli/moment.h"
+#include "cli/terminal.h"
+#include "cli/wake.h"
+
+enum { CLOSE_MS = 5000, PAGE = 1000, JSON_MAX = 64 << 20, TEXT_SIZE = 64 };
+
+int64_t store_now_ms(struct hf_client *client)
+{
+    int64_t lo_us, hi_us;
+    return hf_store_time(client, &lo_us, &hi_us, NULL) == 0 ? lo_us / 1000 : wall_ms();
+}
+
+/* Free although its record stands: whoever held it has let it expire. */
+static bool has_expired(const struct hf_lock_info *info, int64_t now_ms)
+{
+    return info->held && info->expires_unix_ms > 0 && info->expires_unix_ms < now_ms;
+}
+
+static const char *state_of(const struct hf_lock_info *info, int64_t now_ms)
+{
+    if (info->damaged) return "damaged";
+    if (!info->held) return "free";
+    if (has_expired(info, now_ms)) return "expired";
+    return info->shared ? "shared" : "held";
+}
+
+void put_lock(struct hf_json_writer *json, const struct hf_lock_info *info, int64_t now_ms)
+{
+    hf__json_open(json, '{');
+    json_text(json, "name", info->name);
+    if (info->sort_key) json_text(json, "sort_key", info->sort_key);
+    json_text(json, "state", state_of(info, now_ms));
+    json_bool(json, "held", info->held);
+    json_text(json, "owner", info->owner);
+    json_number(json, "token", info->token);
+    json_number(json, "holders", info->held ? info->holders : 0);
+    json_number(json, "limit", info->limit);
+    json_moment(json, "since", info->since_unix_ms);
+    json_number(json, "lease_ms", info->lease_ms);
+    json_moment(json, "expires", info->held ? info->expires_unix_ms : 0);
+    hf__json_put_name(json, "data");
+    struct hf_slice data = hf__slice(info->data, info->data_size);
+    if (info->data && hf__utf8_valid(data)) hf__json_put_string(json, data);
+    else hf__json_put_null(json);
+    if (info->data && !hf__utf8_valid(data)) {
+        char *base64 = hf__malloc(HF_BASE64_SIZE(data.len));
+        hf__json_put_name(json, "data_base64");
+        if (base64)
+            hf__json_put_string(json,
+                                hf__slice(base64, hf__base64_encode(data.ptr, data.len, base64)));
+        else json->buf->failed = true;
+        hf__free(base64);
+    }
+    if (info->attribute_count > 0) {
+        hf__json_put_name(json, "attributes");
+        hf__json_open(json, '{');
+        for (size_t i = 0; i < info->attribute_count; i++) {
+            hf__json_put_key(json, hf__slice_str(info->attributes[i].name));
+            hf__json_put_string(json, hf__slice_str(info->attributes[i].text));
+        }
+        hf__json_close(json, '}');
+    }
+    json_text(json, "forced_by", info->forced_by);
+    json_text(json, "forced_reason", info->forced_reason);
+    hf__json_close(json, '}');
+}
+
+static void print_json(const struct hf_lock_info *info, int64_t now_ms)
+{
+    struct hf_buf buf;
+    struct hf_json_writer json;
+    hf__buf_init(&buf, JSON_MAX);
+    hf__json_writer_init(&json, &buf);
+    put_lock(&json, info, now_ms);
+    cli_print_json(&buf);
+    hf__buf_free(&buf);
+}
+
+static enum style style_for(const struct hf_lock_info *info, int64_t now_ms)
+{
+    if (info->damaged) return STYLE_BAD;
+    if (!info->held) return STYLE_DIM;
+    return has_expired(info, now_ms) ? STYLE_WARN : STYLE_GOOD;
+}
+
+/* ---- get ---- */
+
+static void print_field(const char *name, const char *value)
+{
+    printf("%-9s", name);
+    print_safely(stdout, value);
+    putchar('\n');
+}
+
+static void print_details(const struct cli *cli, const struct hf_lock_info *info, int64_t now_ms)
+{
+    char text[MOMENT_SIZE], more[TEXT_SIZE * 2];
+    printf("%-9s%s%s%s\n", "state", style_on(cli->colors, style_for(info, now_ms)),
+           state_of(info, now_ms), style_off(cli->colors));
+    if (info->owner) print_field(info->held ? "holder" : "last", info->owner);
+    if (info->shared) {
+        if (info->limit)
+            snprintf(more, sizeof more, "%lld of %lld", (long long)info->holders,
+                     (long long)info->limit);
+        else snprintf(more, sizeof more, "%lld", (long long)info->holders);
+        print_field("holders", more);
+    }
+    if (info->held && info->since_unix_ms) {
+        char moment[MOMENT_SIZE];
+        snprintf(more, sizeof more, "%s (%s)", moment_print(info->since_unix_ms, moment),
+                 duration_print(now_ms - info->since_unix_ms, text));
+        print_field("since", more);
+    }
+    if (info->held && info->expires_unix_ms)
+        print_field("left", has_expired(info, now_ms)
+                                ? "none: nobody has taken it since it expired"
+                                : duration_print(info->expires_unix_ms - now_ms, text));
+    if (info->lease_ms) print_field("lease", duration_print(info->lease_ms, text));
+    if (info->token) printf("%-9s%lld\n", "token", (long long)info->token);
+    if (info->data) {
+        struct hf_slice data = hf__slice(info->data, info->data_size);
+        if (hf__utf8_valid(data) && data.len < 200 &&
+            (!data.len || !memchr(data.ptr, 0, data.len))) {
+            char copy[256];
+            snprintf(copy, sizeof copy, "%.*s", HF_FMT(data));
+            print_field("data", copy);
+        } else {
+            printf("%-9s%zu bytes (see -o json)\n", "data", data.len);
+        }
+    }
+    for (size_t i = 0; i < info->attribute_count; i++)
+        print_field(info->attributes[i].name, info->attributes[i].text);
+    if (info->forced_by) {
+        printf("%-9sby ", "forced");
+        print_safely(stdout, info->forced_by);
+        fputs(": ", stdout);
+        print_safely(stdout, info->forced_reason ? info->forced_reason : "");
+        putchar('\n');
+    }
+}
+
+static int get(struct cli *cli, void *at)
+{
+    (void)at;
+    struct hf_client *client;
+    struct hf_error error;
+    struct hf_lock_info *info = NULL;
+    struct hf_lock_info none = {0};
+    if (!cli_words(cli, 1, 1, "give the name of a lock")) return EXIT_USAGE;
+    none.name = cli->arguments.at[0];
+    int code = cli_open(cli, &(struct client_use){0}, &client, &error);
+    if (code != 0) return cli_fail(cli, &error);
+    code = hf_get(client, none.name, &info, &error);
+    int64_t now_ms = store_now_ms(client);
+    hf_client_close(client, CLOSE_MS);
+    if (code != 0 && code != HF_ERR_ABSENT) return cli_fail(cli, &error);
+    const struct hf_lock_info *shown = code == 0 ? info : &none;
+    bool held = shown->held && !has_expired(shown, now_ms);
+    if (cli->settings.json) print_json(shown, now_ms);
+    else if (!cli->settings.quiet) print_details(cli, shown, now_ms);
+    hf_lock_info_free(info);
+    return cli->settings.quiet && !held ? EXIT_NOT_ACQUIRED : 0;
+}
+
+static const struct option no_options[] = {{0}};
+
+const struct command command_get = {
+    .name = "get",
+    .summary = "show who holds a lock",
+    .synopsis = "get NAME",
+    .text =
+        "Shows the state of the lock NAME: free, held, shared, expired (free for the taking) or\n"
+        "damaged; its holder, since when, how much is left of its lease, its token and data.\n"
+        "With -q nothing is printed, and the exit code says it: 0 held, 1 free.",
+    .examples = "  holdfast get nightly\n"
+                "  holdfast get -o json nightly | jq -r .owner\n"
+                "  if holdfast get -q deploy; then echo 'somebody deploys'; fi",
+    .options = no_options,
+    .run = get,
+};
+
+/* ---- list ---- */
+
+struct list_options {
+    const char *prefix;
+    bool held;
+    const char *key;
+    bool any_sort_key;
+};
+
+static const struct option list_options[] = {
+    {"prefix", 'p', OPTION_TEXT, "TEXT", offsetof(struct list_options, prefix),
+     "locks whose names begin so"},
+    {"held", 0, OPTION_FLAG, NULL, offsetof(struct list_options, held), "only those that are held"},
+    {"key", 0, OPTION_TEXT, "NAME", offsetof(struct list_options, key),
+     "locks with this partition key, under all sort keys"},
+    {"any-sort-key", 0, OPTION_FLAG, NULL, offsetof(struct list_options, any_sort_key),
+     "not only those under our sort key"},
+    {0},
+};
+
+static void print_header(const struct cli *cli)
+{
+    printf("%s%-28s %-8s %8s %8s %-18s %s%s\n", style_on(cli->colors, STYLE_BOLD), "NAME", "STATE",
+           "AGE", "LEFT", "TOKEN", "HOLDER", style_off(cli->colors));
+}
+
+static void print_row(const struct cli *cli, const struct hf_lock_info *info, int64_t now_ms)
+{
+    char age[MOMENT_SIZE] = "-", left[MOMENT_SIZE] = "-", token[24] = "-", state[TEXT_SIZE];
+    if (info->held && info->since_unix_ms) duration_print(now_ms - info->since_unix_ms, age);
+    if (info->held && info->expires_unix_ms) duration_print(info->expires_unix_ms - now_ms, left);
+    if (info->token) snprintf(token, sizeof token, "%lld", (long long)info->token);
+    snprintf(state, sizeof state, "%s", state_of(info, now_ms));
+    if (info->held && info->shared)
+        snprintf(state, sizeof state, "shared %lld", (long long)info->holders);
+    print_safely(stdout, info->name);
+    for (size_t i = strlen(info->name); i < 28; i++) putchar(' ');
+    printf(" %s%-8s%s %8s %8s %-18s ", style_on(cli->colors, style_for(info, now_ms)), state,
+           style_off(cli->colors), age, left, token);
+    print_safely(stdout, info->held && info->owner ? info->owner : "-");
+    if (info->sort_key) {
+        fputs("  ", stdout);
+        print_safely(stdout, info->sort_key);
+    }
+    putchar('\n');
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct hf_lock_info *const *x = a, *const *y = b;
+    int order = strcmp((*x)->name, (*y)->name);
+    if (order == 0 && (*x)->sort_key && (*y)->sort_key)
+        order = strcmp((*x)->sort_key, (*y)->sort_key);
+    return order;
+}
+
+/* All pages, kept until everything is printed. */
+struct pages {
+    struct hf_list_page **at;
+    size_t count, capacity;
+    const struct hf_lock_info **locks;
+    size_t lock_count, lock_capacity;
+    struct hf_arena arena;
+};
+
+static void pages_free(struct pages *pages)
+{
+    for (size_t i = 0; i < pages->count; i++) hf_list_page_free(pages->at[i]);
+    hf__arena_free(&pages->arena);
+    *pages = (struct pages){0};
+}
+
+static int read_all(struct hf_client *client, const struct list_options *given, struct pages *ret,
+                    struct hf_error *reterr)
+{
+    struct hf_list_options how = {.size = sizeof how,
+                                  .prefix = given->prefix,
+                                  .limit = PAGE,
+                                  .held_only = given->held,
+                                  .name = given->key,
+                                  .any_sort_key = given->any_sort_key};
+    do {
+        struct hf_list_page *page;
+        int code = hf_list(client, &how, &page, reterr);
+        if (code != 0) return code;
+        void *grown =
+            hf__arena_grow(&ret->arena, ret->at, ret->count, &ret->capacity, sizeof *ret->at);
+        if (!grown) {
+            hf_list_page_free(page);
+            return hf__error_no_memory(reterr);
+        }
+        ret->at = grown;
+        ret->at[ret->count++] = page;
+        for (size_t i = 0; i < page->count; i++) {
+            grown = hf__arena_grow(&ret->arena, ret->locks, ret->lock_count, &ret->lock_capacity,
+                                   sizeof *ret->locks);
+            if (!grown) return hf__error_no_memory(reterr);
+            ret->locks = grown;
+            ret->locks[ret->lock_count++] = &page->locks[i];
+        }
+        how.cursor = page->cursor;
+    } while (how.cursor);
+    if (ret->lock_count > 0) qsort(ret->locks, ret->lock_count, sizeof *ret->locks, compare_names);
+    return 0;
+}
+
+static void print_all_json(const struct pages *pages, int64_t now_ms)
+{
+    struct hf_buf buf;
+    struct hf_json_writer json;
+    hf__buf_init(&buf, (size_t)1 << 31);
+    hf__json_writer_init(&json, &buf);
+    hf__json_open(&json, '{');
+    hf__json_put_name(&json, "locks");
+    hf__json_open(&json, '[');
+    for (size_t i = 0; i < pages->lock_count; i++) put_lock(&json, pages->locks[i], now_ms);
+    hf__json_close(&json, ']');
+    hf__json_close(&json, '}');
+    cli_print_json(&buf);
+    hf__buf_free(&buf);
+}
+
+static int list(struct cli *cli, void *at)
+{
+    const struct list_options *given = at;
+    struct hf_client *client;
+    struct hf_error error;
+    struct pages pages = {0};
+    if (!cli_words(cli, 0, 0, "list takes no name; use --prefix, or holdfast get NAME"))
+        return EXIT_USAGE;
+    int code = cli_open(cli, &(struct client_use){0}, &client, &error);
+    if (code != 0) return cli_fail(cli, &error);
+    code = read_all(client, given, &pages, &error);
+    int64_t now_ms = store_now_ms(client);
+    hf_client_close(client, CLOSE_MS);
+    if (code == 0 && cli->settings.json) {
+        print_all_json(&pages, now_ms);
+    } else if (code == 0) {
+        if (!cli->settings.quiet && pages.lock_count > 0) print_header(cli);
+        for (size_t i = 0; i < pages.lock_count; i++) {
+            if (cli->settings.quiet) printf("%s\n", pages.locks[i]->name);
+            else print_row(cli, pages.locks[i], now_ms);
+        }
+    }
+    pages_free(&pages);
+    return code == 0 ? 0 : cli_fail(cli, &error);
+}
+
+const struct command command_list = {
+    .name = "list",
+    .summary = "show all locks",
+    .synopsis = "list [--prefix TEXT] [--held]",
+    .text =
+        "Shows the locks of the table, in the order of their names. With -q their names alone.\n"
+        "LEFT is not known of locks that a session keeps; holdfast get shows it.",
+    .examples = "  holdfast list\n  holdfast list --held --prefix customer-\n"
+                "  holdfast list -o json | jq '.locks[] | select(.held) | .name'",
+    .options = list_options,
+    .options_size = sizeof(struct list_options),
+    .run = list,
+};
+
+/* ---- watch ---- */
+
+struct watch_options {
+    const char *prefix;
+    int64_t count;
+};
+
+static const struct option watch_options[] = {
+    {"prefix", 'p', OPTION_TEXT, "TEXT", offsetof(struct watch_options, prefix),
+     "all locks whose names begin so (an empty one: all locks)"},
+    {"count", 'n', OPTION_NUMBER, "N", offsetof(struct watch_options, count),
+     "end after so many changes"},
+    {0},
+};
+
+struct watching {
+    struct cli *cli;
+    struct hf_client *client;
+    pthread_mutex_t mutex;
+    int64_t printed;
+};
+
+static void print_change(struct watching *watching, const struct hf_lock_info *info)
+{
+    const struct cli *cli = watching->cli;
+    int64_t now_ms = store_now_ms(watching->client);
+    if (cli->settings.json) {
+        struct hf_buf buf;
+        struct hf_json_writer json;
+        hf__buf_init(&buf, JSON_MAX);
+        hf__json_writer_init(&json, &buf);
+        hf__json_open(&json, '{');
+        json_moment(&json, "at", now_ms);
+        hf__json_put_name(&json, "lock");
+        put_lock(&json, info, now_ms);
+        hf__json_close(&json, '}');
+        cli_print_json(&buf);
+        hf__buf_free(&buf);
+    } else {
+        char at[MOMENT_SIZE];
+        printf("%s  ", moment_print(now_ms, at));
+        print_safely(stdout, info->name);
+        printf("  %s%s%s", style_on(cli->colors, style_for(info, now_ms)), state_of(info, now_ms),
+               style_off(cli->colors));
+        if (info->held && info->owner) {
+            fputs("  ", stdout);
+            print_safely(stdout, info->owner);
+        }
+        if (info->held && info->token) printf("  token %lld", (long long)info->token);
+        if (info->held && info->holders > 1) printf("  %lld holders", (long long)info->holders);
+        putchar('\n');
+        fflush(stdout);
+    }
+    pthread_mutex_lock(&watching->mutex);
+    watching->printed++;
+    pthread_mutex_unlock(&watching->mutex);
+}
+
+static void on_change(void *user, const struct hf_lock_info *info)
+{
+    print_change(user, info);
+    wake_up();
+}
+
+static bool has_enough(struct watching *watching, const struct watch_options *given)
+{
+    pthread_mutex_lock(&watching->mutex);
+    bool enough = given->count > 0 && watching->printed >= given->count;
+    pthread_mutex_unlock(&watching->mutex);
+    return enough || ferror(stdout);
+}
+
+static int watch_one(struct watching *watching, const struct watch_options *given)
+{
+    struct hf_watcher *watcher;
+    struct hf_error error;
+    int signal = 0;
+    int code = hf_watch(watching->client, watching->cli->arguments.at[0],
+                        watching->cli->settings.poll_ms, on_change, watching, &watcher, &error);
+    if (code != 0) return cli_fail(watching->cli, &error);
+    while (!has_enough(watching, given) && !(signal > 0 && wake_is_end(signal)))
+        signal = wake_wait(WAKE_NEVER);
+    hf_watch_stop(watcher);
+    return signal > 0 && wake_is_end(signal) ? EXIT_BY_SIGNAL + signal : 0;
+}
+
+static bool has_changed(const struct hf_lock_info *a, const struct hf_lock_info *b)
+{
+    const char *x = a->owner ? a->owner : "", *y = b->owner ? b->owner : "";
+    return a->held != b->held || a->damaged != b->damaged || a->token != b->token ||
+           a->holders != b->holders || a->since_unix_ms != b->since_unix_ms || strcmp(x, y) != 0;
+}
+
+/* Both are sorted by name. */
+static void print_differences(struct watching *watching, const struct pages *before,
+                              const struct pages *now)
+{
+    size_t i = 0, k = 0;
+    while (i < before->lock_count || k < now->lock_count) {
+        int order = i == before->lock_count ? 1
+                    : k == now->lock_count  ? -1
+                                            : compare_names(&before->locks[i], &now->locks[k]);
+        if (order < 0) {
+            const struct hf_lock_info gone = {.name = before->locks[i++]->name};
+            print_change(watching, &gone);
+        } else {
+            if (order > 0 || has_changed(before->locks[i], now->locks[k]))
+                print_change(watching, now->locks[k]);
+            k++;
+            if (order == 0) i++;
+        }
+    }
+}
+
+static int watch_many(struct watching *watching, const struct watch_options *given)
+{
+    enum { EVERY_MS = 1000 };
+    int64_t every_ms = watching->cli->settings.poll_ms ? watching->cli->settings.poll_ms : EVERY_MS;
+    const struct list_options all = {.prefix = given->prefix};
+    struct pages before = {0};
+    struct hf_error error;
+    int code = 0, signal = 0;
+    while (code == 0 && !has_enough(watching, given) && !(signal > 0 && wake_is_end(signal))) {
+        struct pages now = {0};
+        code = read_all(watching->client, &all, &now, &error);
+        if (code == 0) print_differences(watching, &before, &now);
+        pages_free(&before);
+        before = now;
+        if (code == 0 && !has_enough(watching, given)) signal = wake_wait(every_ms);
+    }
+    pages_free(&before);
+    if (code != 0) return cli_fail(watching->cli, &error);
+    return signal > 0 && wake_is_end(signal) ? EXIT_BY_SIGNAL + signal : 0;
+}
+
+static int watch(struct cli *cli, void *at)
+{
+    const struct watch_options *given = at;
+    struct watching watching = {.cli = cli, .mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct hf_error error;
+    if (given->prefix && cli->arguments.count > 0)
+        return cli_usage("watch a lock or a --prefix, not both");
+    if (!given->prefix && !cli_words(cli, 1, 1, "give the name of a lock, or --prefix"))
+        return EXIT_USAGE;
+    int code = cli_open(cli, &(struct client_use){0}, &watching.client, &error);
+    if (code != 0) return cli_fail(cli, &error);
+    int exit_code = given->prefix ? watch_many(&watching, given) : watch_one(&watching, given);
+    hf_client_close(watching.client, CLOSE_MS);
+    return exit_code;
+}
+
+const struct command command_watch = {
+    .name = "watch",
+    .summary = "print the changes of a lock as they happen",
+    .synopsis = "watch NAME\n       holdfast watch --prefix TEXT",
+    .text = "Prints the state of a lock, and a line whenever it has changed, until it is\n"
+            "interrupted. What happens between two looks (--poll, default 1s) and is undone again\n"
+            "goes unseen.",
+    .examples = "  holdfast watch leader\n"
+                "  holdfast watch -o json --prefix job- | jq --unbuffered -r .lock.owner\n"
+                "  holdfast watch -n 1 nightly      its state now, and nothing more",
+    .options = watch_options,
+    .options_size = sizeof(struct watch_options),
+    .run = watch,
+};

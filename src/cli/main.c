@@ -1,0 +1,332 @@
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/moment.h"
+#include "cli/terminal.h"
+#include "cli/wake.h"
+
+static const struct command *const commands[] = {
+    &command_run,   &command_acquire, &command_renew, &command_release,
+    &command_get,   &command_list,    &command_watch, &command_elect,
+    &command_table, &command_doctor,  &command_bench,
+};
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+/* ---- errors ---- */
+
+static const struct {
+    int code;
+    const char *hint;
+} hints[] = {
+    {HF_ERR_NO_TABLE, "create it with: holdfast table create"},
+    {HF_ERR_CREDENTIALS, "holdfast doctor says where they were looked for"},
+    {HF_ERR_DENIED, "holdfast doctor tries out which permissions are missing"},
+    {HF_ERR_UNREACHABLE, "holdfast doctor says more; --retry waits for the store"},
+};
+
+int cli_exit_code(int error_code)
+{
+    switch (error_code) {
+    case 0: return 0;
+    case HF_ERR_INVALID:
+    case HF_ERR_SYNTAX:
+    case HF_ERR_UNSUPPORTED:
+    case HF_ERR_LIMIT: return EXIT_USAGE;
+    case HF_ERR_HELD:
+    case HF_ERR_TIMED_OUT:
+    case HF_ERR_OTHER_LIMIT:
+    case HF_ERR_ABSENT: return EXIT_NOT_ACQUIRED;
+    case HF_ERR_LOST: return EXIT_LOST;
+    case HF_ERR_NO_MEMORY: return EXIT_INTERNAL;
+    default: return EXIT_UNAVAILABLE;
+    }
+}
+
+int cli_fail(const struct cli *cli, const struct hf_error *error)
+{
+    progress_clear();
+    fputs("holdfast: ", stderr);
+    print_safely(stderr, error->message);
+    for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++) {
+        if (hints[i].code == error->code) fprintf(stderr, "; %s", hints[i].hint);
+    }
+    if (cli->settings.verbose) fprintf(stderr, " (%s)", hf_error_name(error->code));
+    fputc('\n', stderr);
+    return cli_exit_code(error->code);
+}
+
+static void say(const char *format, va_list args)
+{
+    char line[1024];
+    vsnprintf(line, sizeof line, format, args);
+    progress_clear();
+    fputs("holdfast: ", stderr);
+    print_safely(stderr, line);
+    fputc('\n', stderr);
+}
+
+int cli_usage(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+    return EXIT_USAGE;
+}
+
+void cli_note(const struct cli *cli, const char *format, ...)
+{
+    if (cli->settings.quiet) return;
+    va_list args;
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+}
+
+bool cli_words(const struct cli *cli, int least, int most, const char *what)
+{
+    if (cli->arguments.count < least) {
+        cli_usage("%s; see holdfast --help", what);
+        return false;
+    }
+    if (cli->arguments.count > most) {
+        cli_usage("\"%s\" is one word too many; %s", cli->arguments.at[most], what);
+        return false;
+    }
+    return true;
+}
+
+/* ---- output ---- */
+
+bool cli_print_json(struct hf_buf *buf)
+{
+    hf__buf_char(buf, '\n');
+    bool good = !buf->failed && fwrite(buf->data, 1, buf->len, stdout) == buf->len;
+    return fflush(stdout) == 0 && good;
+}
+
+int cli_finish_output(int exit_code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) return exit_code;
+    if (errno == EPIPE) return exit_code; /* nobody wants to know any more */
+    fprintf(stderr, "holdfast: cannot write: %s\n", strerror(errno));
+    return exit_code ? exit_code : EXIT_UNAVAILABLE;
+}
+
+void json_text(struct hf_json_writer *json, const char *name, const char *text)
+{
+    hf__json_put_name(json, name);
+    if (text) hf__json_put_string(json, hf__slice_str(text));
+    else hf__json_put_null(json);
+}
+
+void json_number(struct hf_json_writer *json, const char *name, int64_t number)
+{
+    hf__json_put_name(json, name);
+    hf__json_put_int64(json, number);
+}
+
+void json_bool(struct hf_json_writer *json, const char *name, bool value)
+{
+    hf__json_put_name(json, name);
+    hf__json_put_bool(json, value);
+}
+
+void json_moment(struct hf_json_writer *json, const char *name, int64_t unix_ms)
+{
+    char text[MOMENT_SIZE];
+    json_text(json, name, unix_ms > 0 ? moment_print(unix_ms, text) : NULL);
+}
+
+/* ---- the library ---- */
+
+/* On any of the library's threads. */
+static void print_log(void *user, enum hf_log_level level, const char *line)
+{
+    static const char *const names[] = {"debug: ", "", "warning: ", "error: "};
+    (void)user;
+    char text[768];
+    snprintf(text, sizeof text, "%s%s", names[level], line);
+    flockfile(stderr);
+    fputs(isatty(STDERR_FILENO) ? "\r\033[Kholdfast: " : "holdfast: ", stderr);
+    print_safely(stderr, text);
+    fputc('\n', stderr);
+    funlockfile(stderr);
+}
+
+int cli_open(struct cli *cli, const struct client_use *use, struct hf_client **ret,
+             struct hf_error *reterr)
+{
+    const struct settings *settings = &cli->settings;
+    struct hf_client_options options = {
+        .size = sizeof options,
+        .store_url = settings->store,
+        .format = settings->format,
+        .table = settings->table,
+        .owner = settings->owner,
+        .lease_ms = use->lease_ms ? use->lease_ms : settings->lease_ms,
+        .heartbeat_ms = use->detached ? HF_NONE : 0,
+        .session = use->detached ? HF_SESSION_OFF : HF_SESSION_AUTO,
+        .warn_ms = use->detached ? HF_NONE : 0,
+        .request_timeout_ms = settings->request_timeout_ms,
+        .poll_limit_ms = settings->poll_ms,
+        .skew_ms = settings->skew_ms,
+        .create_table = use->create_table,
+        .key_name = settings->key_name,
+        .key_type = (char)(settings->key_type ? settings->key_type[0] : 0),
+        .prefix = settings->key_prefix,
+        .fencing = settings->fencing,
+        .keep_on_release = settings->keep_on_release,
+        .trust_clock = settings->trust_clock,
+        .hold_on_unavailable = settings->hold_on_unavailable,
+        .log = print_log,
+        .log_level = settings->quiet     ? HF_LOG_ERROR
+                     : settings->verbose ? HF_LOG_DEBUG
+                                         : HF_LOG_WARN,
+    };
+    if (settings->sort_key) {
+        const char *equals = strchr(settings->sort_key, '=');
+        options.sort_key_name = hf__arena_str(
+            &cli->arena, hf__slice(settings->sort_key, (size_t)(equals - settings->sort_key)));
+        options.sort_key = equals + 1;
+        if (!options.sort_key_name) return hf__error_no_memory(reterr);
+    }
+    int code = settings_make_store(settings, reterr);
+    return code == 0 ? hf_client_new(&options, ret, reterr) : code;
+}
+
+/* ---- help ---- */
+
+static void print_option(const struct option *option)
+{
+    char left[64];
+    if (!option->help) return;
+    snprintf(left, sizeof left, "%s%c%s--%s%s%s", option->letter ? "-" : " ",
+             option->letter ? option->letter : ' ', option->letter ? ", " : "  ", option->name,
+             option->argument ? " " : "", option->argument ? option->argument : "");
+    printf("  %-28s%s%s\n", left, strlen(left) >= 28 ? "\n                              " : "",
+           option->help);
+}
+
+static void print_options(const char *title, const struct option *options)
+{
+    if (!options || !options->name) return;
+    printf("\n%s\n", title);
+    for (; options->name; options++) print_option(options);
+}
+
+static int help_for(const struct command *command)
+{
+    printf("Usage: holdfast %s\n\n%s\n", command->synopsis, command->text);
+    print_options("Options:", command->options);
+    printf("\nExamples:\n%s\n", command->examples);
+    printf("\nholdfast --help lists the options that all commands have.\n");
+    return cli_finish_output(0);
+}
+
+static int general_help(void)
+{
+    puts("Usage: holdfast [OPTION…] COMMAND …\n\n"
+         "Only one of you at a time: locks for programs on many machines, kept in DynamoDB\n"
+         "or in a file.\n\nCommands:");
+    for (int i = 0; i < COMMANDS; i++)
+        printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
+    print_options("Options of all commands; each is also a variable (HOLDFAST_STORE) and a line of "
+                  "a\nconfiguration file (store = …):",
+                  settings_options);
+    puts("\nDurations read 500ms, 30s, 5m, 1h30m; a bare number is seconds.\n\n"
+         "Examples:\n"
+         "  holdfast run nightly -- ./report.sh     one machine at a time\n"
+         "  holdfast run -n deploy -- ./deploy.sh   or not at all\n"
+         "  holdfast list                           who holds what\n"
+         "  holdfast doctor                         is everything in order?\n\n"
+         "holdfast COMMAND --help says more, and so does man holdfast.");
+    return cli_finish_output(0);
+}
+
+/* ---- */
+
+static const struct command *find_command(const char *name)
+{
+    for (int i = 0; i < COMMANDS; i++) {
+        if (strcmp(commands[i]->name, name) == 0) return commands[i];
+    }
+    return NULL;
+}
+
+/* The first word that is no option, nor an option's value. */
+static const struct command *peek_command(char **arguments, int count, const char **ret_word)
+{
+    *ret_word = NULL;
+    for (int i = 0; i < count; i++) {
+        const char *text = arguments[i];
+        if (text[0] != '-') {
+            *ret_word = text;
+            return find_command(text);
+        }
+        for (const struct option *option = settings_options; option->name; option++) {
+            bool takes_next =
+                option->kind != OPTION_FLAG &&
+                ((strncmp(text, "--", 2) == 0 && strcmp(text + 2, option->name) == 0) ||
+                 (option->letter && text[1] == option->letter && text[2] == '\0'));
+            if (takes_next) i++;
+        }
+    }
+    return NULL;
+}
+
+static int dispatch(struct cli *cli, const struct command *command)
+{
+    struct hf_error error;
+    void *options = hf__arena_zalloc(&cli->arena, 1, command->options_size + 1);
+    if (!options) return EXIT_INTERNAL;
+    const struct option_set sets[] = {{command->options, options},
+                                      {settings_options, &cli->settings}};
+    /* The command's own name is the first word. */
+    int code =
+        options_take(sets, 2, &cli->arguments, command->ends_at ? command->ends_at + 1 : 0, &error);
+    if (code != 0) return cli_usage("%s; see holdfast %s --help", error.message, command->name);
+    if (cli->settings.help) return help_for(command);
+    cli->arguments.at++;
+    cli->arguments.count--;
+    code = settings_complete(&cli->settings, &cli->arena, &error);
+    if (code != 0) return cli_fail(cli, &error);
+    cli->colors = terminal_colors(cli->settings.color);
+    return cli_finish_output(command->run(cli, options));
+}
+
+int main(int argc, char **argv)
+{
+    struct cli cli = {.arguments = {argv + 1, argc > 0 ? argc - 1 : 0}};
+    const char *word;
+    signal(SIGPIPE, SIG_IGN);
+    const struct command *command = peek_command(cli.arguments.at, cli.arguments.count, &word);
+    int code;
+    if (command) {
+        wake_init();
+        code = dispatch(&cli, command);
+    } else if (word) {
+        code = cli_usage("there is no command \"%s\"; see holdfast --help", word);
+    } else {
+        struct hf_error error;
+        const struct option_set set = {settings_options, &cli.settings};
+        if (cli.arguments.count == 0) {
+            code = cli_usage("what shall I do? See holdfast --help");
+        } else if (options_take(&set, 1, &cli.arguments, 0, &error) != 0) {
+            code = cli_usage("%s; see holdfast --help", error.message);
+        } else if (cli.settings.version) {
+            puts("holdfast " HF_VERSION_STRING);
+            code = cli_finish_output(0);
+        } else {
+            code = cli.settings.help ? general_help()
+                                     : cli_usage("which command? See holdfast --help");
+        }
+    }
+    hf__arena_free(&cli.arena);
+    return code;
+}

@@ -1,0 +1,202 @@
+/* holdfast run: a command under a lock. */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/await.h"
+#include "cli/cli.h"
+#include "cli/guard.h"
+#include "cli/moment.h"
+
+enum { CLOSE_MS = 5000 };
+
+struct options {
+    bool try;
+    int64_t wait_ms; /* -1: for ever */
+    const char *wait_text;
+    bool shared;
+    bool exclusive;
+    int64_t limit;
+    int64_t conflict_code;
+    const char *conflict_text;
+    const char *shell;
+    int64_t kill_after_ms;
+    bool retry;
+    const char *data;
+    bool unlock;
+};
+
+#define AT(member) offsetof(struct options, member)
+
+static const struct option options[] = {
+    {"nonblock", 'n', OPTION_FLAG, NULL, AT(try), "do not wait; fail if somebody holds the lock"},
+    {"nb", 0, OPTION_FLAG, NULL, AT(try), NULL},
+    {"wait", 'w', OPTION_TEXT, "DUR", AT(wait_text), "wait at most so long (default: for ever)"},
+    {"timeout", 0, OPTION_TEXT, "DUR", AT(wait_text), NULL},
+    {"shared", 's', OPTION_FLAG, NULL, AT(shared), "hold it together with other shared holders"},
+    {"exclusive", 'x', OPTION_FLAG, NULL, AT(exclusive), "hold it alone (the default)"},
+    {"exclusive", 'e', OPTION_FLAG, NULL, AT(exclusive), NULL},
+    {"limit", 0, OPTION_NUMBER, "N", AT(limit), "a semaphore: at most N hold it"},
+    {"conflict-exit-code", 'E', OPTION_TEXT, "CODE", AT(conflict_text),
+     "exit code if the lock was not acquired (default: 1)"},
+    {"command", 'c', OPTION_TEXT, "STR", AT(shell), "run this by the shell"},
+    {"kill-after", 0, OPTION_DURATION, "DUR", AT(kill_after_ms),
+     "from SIGTERM to SIGKILL, if the lock is lost (default: a quarter of the lease)"},
+    {"retry", 0, OPTION_FLAG, NULL, AT(retry), "keep trying while the store cannot be reached"},
+    {"data", 0, OPTION_TEXT, "TEXT", AT(data), "stored with the lock, for whoever looks"},
+    {"unlock", 'u', OPTION_FLAG, NULL, AT(unlock), NULL},
+    {0},
+};
+
+/* What the options mean; a message and false if they mean nothing. */
+static bool check(struct options *given)
+{
+    given->conflict_code = EXIT_NOT_ACQUIRED;
+    given->wait_ms = HF_FOREVER;
+    if (given->unlock) {
+        cli_usage("a lock ends with its command; to take one away from somebody, use "
+                  "holdfast release --force");
+        return false;
+    }
+    if (given->wait_text && !duration_parse(given->wait_text, &given->wait_ms)) {
+        cli_usage("-w: \"%s\" is no duration; write 500ms, 30s or 5m", given->wait_text);
+        return false;
+    }
+    if (given->try && given->wait_text) {
+        cli_usage("-n does not wait and -w does: give one of them");
+        return false;
+    }
+    if (given->try) given->wait_ms = 0;
+    if (given->shared && given->exclusive) {
+        cli_usage("-s and -x contradict each other: give one of them");
+        return false;
+    }
+    if (given->exclusive && given->limit > 0) {
+        cli_usage("-x and --limit contradict each other: give one of them");
+        return false;
+    }
+    if (given->conflict_text) {
+        char *end;
+        long code = strtol(given->conflict_text, &end, 10);
+        if (*end || end == given->conflict_text || code < 0 || code > 255) {
+            cli_usage("-E: \"%s\" is no exit code; it is between 0 and 255", given->conflict_text);
+            return false;
+        }
+        given->conflict_code = code;
+    }
+    return true;
+}
+
+/* The command: the words behind the name, or what -c says. */
+static char **command_line(struct cli *cli, const struct options *given)
+{
+    static char dash_c[] = "-c", sh[] = "/bin/sh";
+    static char *by_shell[] = {NULL, dash_c, NULL, NULL};
+    char **words = cli->arguments.at + 1;
+    int count = cli->arguments.count - 1;
+    const char *shell = given->shell;
+    if (!shell && count >= 1 && strcmp(words[0], "-c") == 0) { /* flock FILE -c STR */
+        if (count != 2) {
+            cli_usage("-c needs one word, and nothing behind it");
+            return NULL;
+        }
+        shell = words[1];
+        count = 0;
+    }
+    if (shell && count > 0) {
+        cli_usage("give a command or -c, not both");
+        return NULL;
+    }
+    if (!shell) {
+        if (count == 0) cli_usage("what shall run? holdfast run NAME -- COMMAND");
+        return count > 0 ? words : NULL;
+    }
+    char *program = getenv("SHELL");
+    by_shell[0] = program && *program ? program : sh;
+    by_shell[2] = (char *)shell;
+    return by_shell;
+}
+
+static int run_locked(struct cli *cli, struct hf_client *client, const struct options *given,
+                      const struct guard_options *guard, char **argv)
+{
+    struct hf_acquire_options how = {
+        .size = sizeof how,
+        .shared = given->shared,
+        .limit = given->limit,
+        .data = given->data,
+        .data_size = given->data ? strlen(given->data) : 0,
+    };
+    const struct await_options await = {.wait_ms = given->wait_ms, .retry = given->retry};
+    const char *name = cli->arguments.at[0];
+    struct hf_lock *lock;
+    struct hf_error error;
+    int signal;
+    guard_listen(&how);
+    int code = await_lock(cli, client, name, &await, &how, &lock, &signal, &error);
+    if (signal) return EXIT_BY_SIGNAL + signal;
+    if (code == HF_ERR_HELD || code == HF_ERR_TIMED_OUT) {
+        if (cli->settings.verbose) cli_fail(cli, &error);
+        return (int)given->conflict_code;
+    }
+    if (code != 0) return cli_fail(cli, &error);
+    if (cli->settings.verbose)
+        cli_note(cli, "lock \"%s\": acquired, token %lld", name, (long long)hf_lock_token(lock));
+    struct guard_result result = guard_run(cli, lock, argv, guard);
+    code = hf_release(lock, NULL, &error);
+    if (code != 0 && code != HF_ERR_LOST && !result.lost)
+        cli_note(cli,
+                 "lock \"%s\": the store did not confirm its release; it is free when its "
+                 "lease has passed",
+                 name);
+    if (code == HF_ERR_LOST && !result.lost && result.was_started) {
+        cli_note(cli, "lock \"%s\": it was lost while the command ran", name);
+        result.exit_code = EXIT_LOST;
+    }
+    hf_lock_unref(lock);
+    return result.exit_code;
+}
+
+static int run(struct cli *cli, void *at)
+{
+    struct options *given = at;
+    struct hf_client *client;
+    struct hf_error error;
+    if (!check(given)) return EXIT_USAGE;
+    if (cli->arguments.count < 1)
+        return cli_usage("which lock, and what shall run? holdfast run NAME -- COMMAND");
+    char **argv = command_line(cli, given);
+    const struct guard_options guard = {.lease_ms = cli->settings.lease_ms,
+                                        .kill_after_ms = given->kill_after_ms};
+    if (!argv || !guard_check(&guard)) return EXIT_USAGE;
+    int code = cli_open(cli, &(struct client_use){0}, &client, &error);
+    if (code != 0) return cli_fail(cli, &error);
+    int exit_code = run_locked(cli, client, given, &guard, argv);
+    hf_client_close(client, CLOSE_MS);
+    return exit_code;
+}
+
+const struct command command_run = {
+    .name = "run",
+    .summary = "run a command while holding a lock",
+    .synopsis = "run [OPTION…] NAME [--] COMMAND [ARG…]\n"
+                "       holdfast run [OPTION…] NAME -c STR",
+    .text =
+        "Acquires the lock NAME, runs the command, and releases the lock. If the lock is about\n"
+        "to be lost, the command and all that it has started get SIGTERM, and SIGKILL before\n"
+        "somebody else can have it. Flags are those of flock(1).\n\n"
+        "The command sees HOLDFAST_LOCK, HOLDFAST_TOKEN and HOLDFAST_OWNER.\n\n"
+        "Exit code: that of the command, or 128 + signal; 1 (-E) not acquired; 64 wrong usage;\n"
+        "69 the store cannot be used; 75 the lock was lost; 126, 127 the command cannot be\n"
+        "executed.",
+    .examples =
+        "  holdfast run nightly -- ./report.sh --all\n"
+        "  holdfast run -n -E 0 hourly -c 'sync && backup'     skip it if it runs elsewhere\n"
+        "  holdfast run -w 10m --lease 1m deploy -- make deploy\n"
+        "  holdfast run --limit 3 encoder -- ./encode.sh        at most three at a time",
+    .options = options,
+    .options_size = sizeof(struct options),
+    .ends_at = 1,
+    .run = run,
+};

@@ -1,0 +1,287 @@
+#include "cli/settings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+enum { CONFIG_MAX = 64 * 1024, VARIABLE_MAX = 64 };
+
+#define AT(member) offsetof(struct settings, member)
+
+const struct option settings_options[] = {
+    {"store", 0, OPTION_TEXT, "URL", AT(store),
+     "file:PATH, or dynamodb://TABLE?region=REGION (default: a file of your own)"},
+    {"format", 0, OPTION_TEXT, "NAME", AT(format),
+     "of the table, if other lock clients use it too (default: holdfast)"},
+    {"table", 0, OPTION_TEXT, "NAME", AT(table), "instead of the one that the store names"},
+    {"owner", 0, OPTION_TEXT, "TEXT", AT(owner), "who holds the locks (default: user@host:pid)"},
+    {"lease", 0, OPTION_DURATION, "DUR", AT(lease_ms),
+     "how long a lock outlives its holder's last sign of life (default: 20s)"},
+    {"output", 'o', OPTION_TEXT, "text|json", AT(output), "how to print (default: text)"},
+    {"color", 0, OPTION_TEXT, "WHEN", AT(color), "auto, always or never"},
+    {"quiet", 'q', OPTION_FLAG, NULL, AT(quiet), "print less"},
+    {"verbose", 'v', OPTION_FLAG, NULL, AT(verbose), "say what happens"},
+    {"config", 0, OPTION_TEXT, "FILE", AT(config), "read this instead of your own configuration"},
+    {"request-timeout", 0, OPTION_DURATION, "DUR", AT(request_timeout_ms),
+     "for one request (default: a fifth of the lease, at most 3s)"},
+    {"poll", 0, OPTION_DURATION, "DUR", AT(poll_ms),
+     "the longest time between looks at a lock (default: 1s)"},
+    {"skew", 0, OPTION_DURATION, "DUR", AT(skew_ms), "how far the clocks of clients may differ"},
+    {"key-name", 0, OPTION_TEXT, "NAME", AT(key_name), "of the table's partition key"},
+    {"key-type", 0, OPTION_TEXT, "S|N|B", AT(key_type), "of the table's partition key"},
+    {"sort-key", 0, OPTION_TEXT, "NAME=VALUE", AT(sort_key), "of the table, and of our locks"},
+    {"key-prefix", 0, OPTION_TEXT, "TEXT", AT(key_prefix), "before every lock name"},
+    {"fencing", 0, OPTION_FLAG, NULL, AT(fencing), "dlock: with tokens"},
+    {"keep-on-release", 0, OPTION_FLAG, NULL, AT(keep_on_release),
+     "awslabs, dynamolock: keep released records"},
+    {"trust-clock", 0, OPTION_FLAG, NULL, AT(trust_clock), "fail-open: trust all clocks"},
+    {"hold-on-unavailable", 0, OPTION_FLAG, NULL, AT(hold_on_unavailable),
+     "awslabs: keep locks while the store answers 503"},
+    {"help", 'h', OPTION_FLAG, NULL, AT(help), "show this"},
+    {"version", 'V', OPTION_FLAG, NULL, AT(version), "show the version"},
+    {0},
+};
+
+/* These are for the command line alone. */
+static bool is_momentary(const struct option *option)
+{
+    static const char *const names[] = {"config", "help", "version"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(option->name, names[i]) == 0) return true;
+    }
+    return false;
+}
+
+static bool is_given(const struct settings *settings, const struct option *option)
+{
+    const char *at = (const char *)settings + option->offset;
+    switch (option->kind) {
+    case OPTION_FLAG: return *(const bool *)at;
+    case OPTION_TEXT: return *(const char *const *)at != NULL;
+    default: return *(const int64_t *)at != 0;
+    }
+}
+
+/* A flag is yes or no in files and variables. */
+static int set(struct settings *settings, const struct option *option, const char *text,
+               const char *where, struct hf_error *reterr)
+{
+    static const char *const yes[] = {"1", "true", "yes", "on", NULL};
+    static const char *const no[] = {"0", "false", "no", "off", "", NULL};
+    int code = 0;
+    if (is_given(settings, option)) return 0;
+    if (option->kind == OPTION_FLAG) {
+        for (size_t i = 0; yes[i]; i++) {
+            if (strcmp(text, yes[i]) == 0) return option_set_value(option, settings, NULL, reterr);
+        }
+        for (size_t i = 0; no[i]; i++) {
+            if (strcmp(text, no[i]) == 0) return 0;
+        }
+        code = hf__error_set(reterr, HF_ERR_INVALID, "\"%.64s\" is neither true nor false", text);
+    } else {
+        code = option_set_value(option, settings, text, reterr);
+    }
+    if (code != 0) hf__error_prefix(reterr, "%s", where);
+    return code;
+}
+
+/* ---- variables ---- */
+
+static void variable_name(const char *name, char ret[VARIABLE_MAX])
+{
+    size_t at = (size_t)snprintf(ret, VARIABLE_MAX, "HOLDFAST_");
+    for (; *name && at + 1 < VARIABLE_MAX; name++) {
+        char c = *name;
+        ret[at++] = (char)(c == '-' ? '_' : c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+    }
+    ret[at] = '\0';
+}
+
+static int from_environment(struct settings *settings, struct hf_error *reterr)
+{
+    for (const struct option *option = settings_options; option->name; option++) {
+        char name[VARIABLE_MAX];
+        variable_name(option->name, name);
+        const char *value = is_momentary(option) ? NULL : getenv(name);
+        if (!value || (!*value && option->kind != OPTION_FLAG)) continue;
+        int code = set(settings, option, value, name, reterr);
+        if (code != 0) return code;
+    }
+    return 0;
+}
+
+/* ---- files ---- */
+
+static struct hf_slice trim(struct hf_slice text)
+{
+    while (text.len && strchr(" \t\r", text.ptr[0])) text = hf__slice_skip(text, 1);
+    while (text.len && strchr(" \t\r", text.ptr[text.len - 1])) text.len--;
+    return text;
+}
+
+static const struct option *find(struct hf_slice name)
+{
+    for (const struct option *option = settings_options; option->name; option++) {
+        if (!is_momentary(option) && hf__slice_is(name, option->name)) return option;
+    }
+    return NULL;
+}
+
+static int take_line(struct settings *settings, struct hf_arena *arena, struct hf_slice line,
+                     const char *where, struct hf_error *reterr)
+{
+    line = trim(line);
+    if (line.len == 0 || line.ptr[0] == '#' || line.ptr[0] == ';') return 0;
+    const char *equals = memchr(line.ptr, '=', line.len);
+    size_t len = equals ? (size_t)(equals - line.ptr) : line.len;
+    struct hf_slice name = trim(hf__slice(line.ptr, len));
+    const struct option *option = find(name);
+    if (!equals) return hf__error_set(reterr, HF_ERR_SYNTAX, "%s: write NAME = VALUE", where);
+    if (!option)
+        return hf__error_set(reterr, HF_ERR_SYNTAX,
+                             "%s: there is no setting \"%.*s\"; see holdfast --help", where,
+                             HF_FMT(name));
+    char *value = hf__arena_str(arena, trim(hf__slice_skip(line, len + 1)));
+    return value ? set(settings, option, value, where, reterr) : hf__error_no_memory(reterr);
+}
+
+static int from_text(struct settings *settings, struct hf_arena *arena, struct hf_slice text,
+                     const char *path, struct hf_error *reterr)
+{
+    if (!hf__utf8_valid(text) || (text.len && memchr(text.ptr, '\0', text.len)))
+        return hf__error_set(reterr, HF_ERR_SYNTAX, "%s: is not a text in UTF-8", path);
+    int code = 0;
+    for (int number = 1; text.len > 0 && code == 0; number++) {
+        const char *newline = memchr(text.ptr, '\n', text.len);
+        size_t len = newline ? (size_t)(newline - text.ptr) : text.len;
+        char where[512];
+        snprintf(where, sizeof where, "%.400s:%d", path, number);
+        code = take_line(settings, arena, hf__slice(text.ptr, len), where, reterr);
+        text = hf__slice_skip(text, newline ? len + 1 : len);
+    }
+    return code;
+}
+
+static int from_file(struct settings *settings, struct hf_arena *arena, const char *path,
+                     bool must_exist, struct hf_error *reterr)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR) && !must_exist) return 0;
+    if (fd < 0)
+        return hf__error_set(reterr, HF_ERR_IO, "cannot read %s: %s", path, strerror(errno));
+    char *text = hf__arena_alloc(arena, CONFIG_MAX + 1);
+    size_t len = 0;
+    ssize_t got = 1;
+    while (text && len <= CONFIG_MAX && got > 0) {
+        got = read(fd, text + len, CONFIG_MAX + 1 - len);
+        if (got > 0) len += (size_t)got;
+        if (got < 0 && errno == EINTR) got = 1;
+    }
+    int failed = errno;
+    close(fd);
+    if (!text) return hf__error_no_memory(reterr);
+    if (got < 0)
+        return hf__error_set(reterr, HF_ERR_IO, "cannot read %s: %s", path, strerror(failed));
+    if (len > CONFIG_MAX)
+        return hf__error_set(reterr, HF_ERR_LIMIT, "%s: longer than %d KiB", path,
+                             CONFIG_MAX / 1024);
+    const char *store = settings->store;
+    int code = from_text(settings, arena, hf__slice(text, len), path, reterr);
+    if (settings->store != store) settings->store_from = path;
+    return code;
+}
+
+/* $VARIABLE/holdfast/NAME, or ~/FALLBACK/holdfast/NAME; NULL without a home. */
+static const char *in_home(struct hf_arena *arena, const char *variable, const char *fallback,
+                           const char *name)
+{
+    const char *base = getenv(variable), *home = getenv("HOME");
+    if (base && base[0] == '/') return hf__arena_printf(arena, "%s/holdfast%s", base, name).ptr;
+    if (!home || home[0] != '/') return NULL;
+    return hf__arena_printf(arena, "%s/%s/holdfast%s", home, fallback, name).ptr;
+}
+
+static int default_store(struct settings *settings, struct hf_arena *arena, struct hf_error *reterr)
+{
+    const char *directory =
+        geteuid() == 0 ? "/var/lib/holdfast" : in_home(arena, "XDG_STATE_HOME", ".local/state", "");
+    if (!directory)
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "there is no HOME to keep locks in; say where with --store");
+    struct hf_buf encoded;
+    hf__buf_init(&encoded, sizeof settings->default_store);
+    hf__percent_encode(hf__slice_str(directory), true, &encoded);
+    int len = snprintf(settings->default_store, sizeof settings->default_store, "file:%s/locks.db",
+                       hf__buf_cstr(&encoded));
+    bool fits = !encoded.failed && len < (int)sizeof settings->default_store;
+    hf__buf_free(&encoded);
+    if (!fits || strlen(directory) >= sizeof settings->default_directory)
+        return hf__error_set(reterr, HF_ERR_INVALID, "%.200s… is too long a path", directory);
+    snprintf(settings->default_directory, sizeof settings->default_directory, "%s", directory);
+    settings->store = settings->default_store;
+    settings->store_from = "default";
+    return 0;
+}
+
+static int check(struct settings *settings, struct hf_error *reterr)
+{
+    const char *output = settings->output ? settings->output : "text";
+    const char *color = settings->color ? settings->color : "auto";
+    settings->json = strcmp(output, "json") == 0;
+    settings->color = color;
+    if (!settings->json && strcmp(output, "text") != 0)
+        return hf__error_set(reterr, HF_ERR_INVALID, "output is text or json, not \"%.64s\"",
+                             output);
+    if (strcmp(color, "auto") != 0 && strcmp(color, "always") != 0 && strcmp(color, "never") != 0)
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "color is auto, always or never, not \"%.64s\"", color);
+    if (settings->key_type && strlen(settings->key_type) != 1)
+        return hf__error_set(reterr, HF_ERR_INVALID, "a key's type is S, N or B, not \"%.64s\"",
+                             settings->key_type);
+    if (settings->sort_key && !strchr(settings->sort_key, '='))
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "a sort key is given as NAME=VALUE, not \"%.64s\"",
+                             settings->sort_key);
+    return 0;
+}
+
+int settings_complete(struct settings *settings, struct hf_arena *arena, struct hf_error *reterr)
+{
+    if (settings->store) settings->store_from = "--store";
+    int code = from_environment(settings, reterr);
+    if (settings->store && !settings->store_from) settings->store_from = "HOLDFAST_STORE";
+    const char *own = settings->config ? settings->config
+                                       : in_home(arena, "XDG_CONFIG_HOME", ".config", "/config");
+    if (code == 0 && own) code = from_file(settings, arena, own, settings->config, reterr);
+    if (code == 0) code = from_file(settings, arena, "/etc/holdfast/config", false, reterr);
+    if (code == 0) code = check(settings, reterr);
+    if (code == 0 && !settings->store) code = default_store(settings, arena, reterr);
+    if (code == 0 && arena->failed) code = hf__error_no_memory(reterr);
+    return code;
+}
+
+/* mkdir -p. */
+int settings_make_store(const struct settings *settings, struct hf_error *reterr)
+{
+    if (settings->store != settings->default_store) return 0;
+    char path[sizeof settings->default_directory];
+    snprintf(path, sizeof path, "%s", settings->default_directory);
+    for (char *at = path + 1; *at; at++) {
+        if (*at != '/') continue;
+        *at = '\0';
+        mkdir(path, 0755); /* what is there already is fine; what cannot be made is noticed below */
+        *at = '/';
+    }
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return hf__error_set(reterr, HF_ERR_IO,
+                             "cannot make %s: %s; name another store with --store", path,
+                             strerror(errno));
+    return 0;
+}

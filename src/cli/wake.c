@@ -1,0 +1,64 @@
+#include "cli/wake.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+static const int wanted[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
+                             SIGUSR2, SIGCHLD, SIGTSTP, SIGCONT, SIGWINCH};
+
+/* Of the process, like the signals themselves. */
+static int signal_fd = -1, event_fd = -1;
+static sigset_t old_mask;
+
+void wake_init(void)
+{
+    sigset_t mask;
+    sigemptyset(&mask);
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) sigaddset(&mask, wanted[i]);
+    sigaddset(&mask, SIGTTOU); /* for taking the terminal back */
+    sigprocmask(SIG_BLOCK, &mask, &old_mask);
+    sigdelset(&mask, SIGTTOU);
+    signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+    event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (signal_fd < 0 || event_fd < 0) {
+        perror("holdfast");
+        exit(71); /* EX_OSERR */
+    }
+}
+
+const sigset_t *wake_old_mask(void)
+{
+    return &old_mask;
+}
+
+void wake_up(void)
+{
+    const uint64_t one = 1;
+    ssize_t done = write(event_fd, &one, sizeof one);
+    (void)done; /* full is awake enough */
+}
+
+int wake_wait(int64_t timeout_ms)
+{
+    struct pollfd fds[2] = {{.fd = signal_fd, .events = POLLIN},
+                            {.fd = event_fd, .events = POLLIN}};
+    int timeout = timeout_ms < 0 ? -1 : timeout_ms > 3600000 ? 3600000 : (int)timeout_ms;
+    int ready = poll(fds, 2, timeout);
+    if (ready <= 0) return -1;
+    struct signalfd_siginfo info;
+    uint64_t count;
+    if ((fds[0].revents & POLLIN) && read(signal_fd, &info, sizeof info) == sizeof info)
+        return (int)info.ssi_signo;
+    if ((fds[1].revents & POLLIN) && read(event_fd, &count, sizeof count) == sizeof count) return 0;
+    return -1;
+}
+
+bool wake_is_end(int signal)
+{
+    return signal == SIGHUP || signal == SIGINT || signal == SIGQUIT || signal == SIGTERM;
+}

@@ -1,0 +1,30 @@
+/*
+ * What wakes the command's own thread: signals, and callbacks of the library.
+ *
+ * Signals are blocked from the beginning and read here, so nothing is ever interrupted, and no
+ * moment exists in which one could end us with a lock in hand.
+ */
+#ifndef HF_CLI_WAKE_H
+#define HF_CLI_WAKE_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { WAKE_NEVER = -1 };
+
+/* Blocks the signals; exits if there are no file descriptors left. */
+void wake_init(void);
+/* The mask that we were started with: for children. */
+const sigset_t *wake_old_mask(void);
+
+/* From any thread. */
+void wake_up(void);
+
+/* Waits for a signal (its number), a wake_up (0), or the time-out (-1). */
+int wake_wait(int64_t timeout_ms);
+
+/* One that asks us to end. */
+bool wake_is_end(int signal);
+
+#endif
