@@ -12,7 +12,13 @@
 #include "cli/terminal.h"
 #include "cli/wake.h"
 
-enum { SLICE_MS = 15000, AGAIN_MS = 1000, PROGRESS_MS = 1000, OWNER_SIZE = 520 };
+enum {
+    SHOW_AFTER_MS = 300,
+    SLICE_MS = 15000,
+    AGAIN_MS = 1000,
+    PROGRESS_MS = 1000,
+    OWNER_SIZE = 520
+};
 
 /* Shared with the client's thread. */
 struct news {
@@ -78,7 +84,8 @@ struct waiting {
     const struct await_options *options;
     struct news *news;
     bool shows;
-    int64_t deadline_ms; /* on the boot clock; HF_FOREVER */
+    int64_t begin_ms;    /* on the boot clock */
+    int64_t deadline_ms; /* likewise; HF_FOREVER */
     char last_owner[OWNER_SIZE];
 };
 
@@ -97,21 +104,21 @@ static void show(struct waiting *waiting)
         progress_clear();
         waiting->options->held_by(waiting->options->user, owner);
     }
-    if (!waiting->shows) return;
+    if (!waiting->shows || (!held && boot_ms() - waiting->begin_ms < SHOW_AFTER_MS)) return;
     if (held && holders > 1)
-        snprintf(who, sizeof who, "; held by %lld, the last of them %s", (long long)holders, owner);
+        snprintf(who, sizeof who, "; held by %lld, lately %s", (long long)holders, owner);
     else if (held) snprintf(who, sizeof who, "; held by %s", owner);
     size_t len = strlen(who);
     if (held && since > 0)
         snprintf(who + len, sizeof who - len, " for %s", duration_print(wall_ms() - since, age));
     len = strlen(who);
     if (held && expires > wall_ms())
-        snprintf(who + len, sizeof who - len, ", at most %s more if it is dead",
+        snprintf(who + len, sizeof who - len, " (lease: %s)",
                  duration_print(expires - wall_ms(), left));
     if (waiting->deadline_ms != HF_FOREVER)
-        snprintf(until, sizeof until, "; giving up in %s",
+        snprintf(until, sizeof until, ", at most %s more",
                  duration_print(waiting->deadline_ms - boot_ms(), left));
-    progress_show("waiting for %s%s%s", waiting->name, who, until);
+    progress_show("waiting for %s%s%s", waiting->name, until, who);
 }
 
 /* ---- one slice ---- */
@@ -207,6 +214,20 @@ static int wait_in_slices(struct waiting *waiting, struct hf_client *client,
     }
 }
 
+int open_patiently(struct cli *cli, const struct client_use *use, bool retry,
+                   struct hf_client **ret, int *ret_signal, struct hf_error *reterr)
+{
+    struct waiting waiting = {.cli = cli, .shows = !cli->settings.quiet && isatty(STDERR_FILENO)};
+    int code = cli_open(cli, use, ret, reterr);
+    if (is_outage(code) && retry) cli_note(cli, "%s; trying again", reterr->message);
+    for (*ret_signal = 0; is_outage(code) && retry && !*ret_signal;) {
+        *ret_signal = pause_for(&waiting, AGAIN_MS);
+        if (!*ret_signal) code = cli_open(cli, use, ret, reterr);
+    }
+    progress_clear();
+    return code;
+}
+
 int await_lock(struct cli *cli, struct hf_client *client, const char *name,
                const struct await_options *options, const struct hf_acquire_options *how,
                struct hf_lock **ret, int *ret_signal, struct hf_error *reterr)
@@ -217,6 +238,7 @@ int await_lock(struct cli *cli, struct hf_client *client, const char *name,
         .name = name,
         .options = options,
         .news = &news,
+        .begin_ms = boot_ms(),
         .shows = options->wait_ms > 0 && !cli->settings.quiet && isatty(STDERR_FILENO),
         .deadline_ms =
             options->wait_ms >= HF_FOREVER - boot_ms() ? HF_FOREVER : boot_ms() + options->wait_ms,

@@ -20,6 +20,10 @@ int await_lock(struct cli *cli, struct hf_client *client, const char *name,
                const struct await_options *options, const struct hf_acquire_options *how,
                struct hf_lock **ret, int *ret_signal, struct hf_error *reterr);
 
+/* Opens a client; with `retry`, when the store lets it. The signal that ended it, or 0. */
+int open_patiently(struct cli *cli, const struct client_use *use, bool retry,
+                   struct hf_client **ret, int *ret_signal, struct hf_error *reterr);
+
 /* Whether the store may come back from this. */
 bool is_outage(int code);
 

@@ -107,8 +107,9 @@ void child_look(struct child *child)
     while (!child->is_over && waitpid(child->pid, &status, WNOHANG | WUNTRACED | WCONTINUED) > 0) {
         if (WIFSTOPPED(status)) {
             child->is_stopped = true;
+            child->is_suspended = WSTOPSIG(status) != SIGSTOP;
         } else if (WIFCONTINUED(status)) {
-            child->is_stopped = false;
+            child->is_stopped = child->is_suspended = false;
         } else {
             child->is_over = true;
             child->status = status;
@@ -119,7 +120,7 @@ void child_look(struct child *child)
 void child_continue(struct child *child)
 {
     if (child->has_terminal) tcsetpgrp(STDIN_FILENO, child->pid);
-    child->is_stopped = false;
+    child->is_stopped = child->is_suspended = false;
     child_signal(child, SIGCONT);
 }
 

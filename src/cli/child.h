@@ -20,7 +20,8 @@ struct child {
     bool has_terminal;
     bool is_over;
     bool is_stopped;
-    int status; /* as of waitpid, when it is over */
+    bool is_suspended; /* … by its terminal, so that its shell can go on */
+    int status;        /* as of waitpid, when it is over */
 };
 
 /* Variables for it, in front of ours; pairs of name and value, the last one {NULL}. */

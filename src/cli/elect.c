@@ -119,14 +119,16 @@ static int elect(struct cli *cli, void *at)
     const struct guard_options guard = {.lease_ms = cli->settings.lease_ms,
                                         .kill_after_ms = given->kill_after_ms};
     if (!guard_check(&guard)) return EXIT_USAGE;
-    int code = cli_open(cli, &(struct client_use){0}, &client, &error);
+    int signal;
+    int code = open_patiently(cli, &(struct client_use){0}, true, &client, &signal, &error);
+    if (signal) return EXIT_BY_SIGNAL + signal;
     if (code != 0) return cli_fail(cli, &error);
     if (cli->arguments.count == 1) {
         exit_code = observe(cli, client);
     } else {
         while (lead_once(cli, client, given, &guard, &exit_code)) {
             cli_note(cli, "leadership of \"%s\" was lost; campaigning again", cli->arguments.at[0]);
-            int signal = wake_wait(AGAIN_MS);
+            signal = wake_wait(AGAIN_MS);
             if (signal > 0 && wake_is_end(signal)) {
                 exit_code = EXIT_BY_SIGNAL + signal;
                 break;

@@ -165,7 +165,10 @@ static int acquire(struct cli *cli, void *at)
     if ((given->shared || given->limit) && !given->hold && is_native)
         return cli_usage("a shared lock needs a process that keeps it: add --hold, or use "
                          "holdfast run");
-    int code = cli_open(cli, &(struct client_use){.detached = !given->hold}, &client, &error);
+    const struct client_use use = {.detached = !given->hold};
+    int signal;
+    int code = open_patiently(cli, &use, given->retry, &client, &signal, &error);
+    if (signal) return EXIT_BY_SIGNAL + signal;
     if (code != 0) return cli_fail(cli, &error);
     int exit_code = acquire_with(cli, client, given, wait_ms);
     hf_client_close(client, CLOSE_MS);

@@ -84,7 +84,7 @@ bool guard_check(const struct guard_options *options)
 {
     struct guard guard = {0};
     plan(&guard, options);
-    if (guard.kill_after_ms <= guard.lease_ms / 2) return true;
+    if (guard.kill_after_ms <= guard.lease_ms / 2 || !options->kill_after_ms) return true;
     cli_usage("--kill-after must be at most half the lease (%lld ms), for the child must be gone "
               "before it ends",
               (long long)guard.lease_ms);
@@ -135,8 +135,9 @@ static int64_t watch_lease(struct guard *guard)
 /* The child was stopped by its terminal: stop with it. Our heartbeats stop, too. */
 static void stop_together(struct guard *guard)
 {
+    watch_lease(guard); /* we may have been stopped before it was */
+    if (guard->terminating) return;
     child_end(&guard->child);
-    guard->child.has_terminal = false;
     bool had_terminal = guard->child.own_group && isatty(STDIN_FILENO);
     raise(SIGSTOP);
     int64_t left = hf_lock_left_ms(guard->lock);
@@ -153,7 +154,7 @@ static void pass_on(struct guard *guard, int signal)
 {
     if (signal == SIGCHLD) {
         child_look(&guard->child);
-        if (guard->child.is_stopped && !guard->child.is_over && !guard->killed)
+        if (guard->child.is_suspended && !guard->child.is_over && !guard->killed)
             stop_together(guard);
     } else if (signal == SIGCONT || signal == SIGWINCH) {
         return;

@@ -121,6 +121,7 @@ int options_take(const struct option_set *sets, size_t set_count, struct argumen
         else if (text[1] == '-') code = take_long(&reader, text + 2, reterr);
         else code = take_letters(&reader, text + 1, reterr);
     }
+    if (count < arguments->count) words[count] = NULL;
     arguments->count = count;
     return code;
 }

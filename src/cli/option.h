@@ -43,7 +43,7 @@ int option_set_value(const struct option *option, void *target, const char *text
 /*
  * Takes all options, also those behind words, and leaves the words. With `ends_at` > 0 the words
  * from that one on belong to somebody else's command line: nothing of them is looked at, and a --
- * before them is dropped.
+ * before them is dropped. What is left ends with a NULL, as argv does.
  */
 int options_take(const struct option_set *sets, size_t set_count, struct arguments *arguments,
                  int ends_at, struct hf_error *reterr);

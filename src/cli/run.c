@@ -170,7 +170,9 @@ static int run(struct cli *cli, void *at)
     const struct guard_options guard = {.lease_ms = cli->settings.lease_ms,
                                         .kill_after_ms = given->kill_after_ms};
     if (!argv || !guard_check(&guard)) return EXIT_USAGE;
-    int code = cli_open(cli, &(struct client_use){0}, &client, &error);
+    int signal;
+    int code = open_patiently(cli, &(struct client_use){0}, given->retry, &client, &signal, &error);
+    if (signal) return EXIT_BY_SIGNAL + signal;
     if (code != 0) return cli_fail(cli, &error);
     int exit_code = run_locked(cli, client, given, &guard, argv);
     hf_client_close(client, CLOSE_MS);
