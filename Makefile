@@ -1,6 +1,6 @@
 # The front door. CMake and Ninja do the work; build/PRESET is where.
 #
-#   make            build the library and the examples
+#   make            build the library, the command and the examples
 #   make run        build and run a short tour on the embedded engine
 #   make test       build and run all tests (installs what is missing)
 #   make bench      measure; prints a table
@@ -36,7 +36,7 @@ endef
 
 all:
 	@tools/setup build
-	$(call build,release,holdfast holdfast_static examples)
+	$(call build,release,holdfast holdfast_static holdfast_command examples)
 
 run:
 	@tools/setup build
@@ -57,7 +57,7 @@ bench:
 install:
 	@tools/setup build
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX="$(PREFIX)" >/dev/null
-	$(call build,release,holdfast holdfast_static)
+	$(call build,release,holdfast holdfast_static holdfast_command)
 	@DESTDIR="$(DESTDIR)" cmake --install build/release --component holdfast
 
 format:

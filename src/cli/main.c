@@ -202,6 +202,27 @@ int cli_open(struct cli *cli, const struct client_use *use, struct hf_client **r
 
 /* ---- help ---- */
 
+/* Words, broken at the width of a terminal; the first line begins in column `at`. */
+static void print_wrapped(const char *text, size_t at)
+{
+    enum { INDENT = 30, WIDTH = 79 };
+    for (; at < INDENT; at++) putchar(' ');
+    while (*text) {
+        size_t len = strcspn(text, " ");
+        if (at > INDENT && at + 1 + len > WIDTH) {
+            printf("\n%*s", INDENT, "");
+            at = INDENT;
+        } else if (at > INDENT) {
+            putchar(' ');
+            at++;
+        }
+        printf("%.*s", (int)len, text);
+        at += len;
+        text += len + strspn(text + len, " ");
+    }
+    putchar('\n');
+}
+
 static void print_option(const struct option *option)
 {
     char left[64];
@@ -209,8 +230,9 @@ static void print_option(const struct option *option)
     snprintf(left, sizeof left, "%s%c%s--%s%s%s", option->letter ? "-" : " ",
              option->letter ? option->letter : ' ', option->letter ? ", " : "  ", option->name,
              option->argument ? " " : "", option->argument ? option->argument : "");
-    printf("  %-28s%s%s\n", left, strlen(left) >= 28 ? "\n                              " : "",
-           option->help);
+    printf("  %s", left);
+    if (strlen(left) >= 27) putchar('\n');
+    print_wrapped(option->help, strlen(left) >= 27 ? 0 : strlen(left) + 2);
 }
 
 static void print_options(const char *title, const struct option *options)
@@ -310,6 +332,12 @@ int main(int argc, char **argv)
     if (command) {
         wake_init();
         code = dispatch(&cli, command);
+    } else if (word && strcmp(word, "help") == 0) {
+        const char *topic = cli.arguments.at[cli.arguments.count - 1];
+        const struct command *about = find_command(topic);
+        if (about) code = help_for(about);
+        else if (topic == word) code = general_help();
+        else code = cli_usage("there is no command \"%s\"; see holdfast --help", topic);
     } else if (word) {
         code = cli_usage("there is no command \"%s\"; see holdfast --help", word);
     } else {

@@ -17,7 +17,7 @@ enum { CONFIG_MAX = 64 * 1024, VARIABLE_MAX = 64 };
 
 const struct option settings_options[] = {
     {"store", 0, OPTION_TEXT, "URL", AT(store),
-     "file:PATH, or dynamodb://TABLE?region=REGION (default: a file of your own)"},
+     "file:PATH or dynamodb://TABLE?region=REGION (default: your own file)"},
     {"format", 0, OPTION_TEXT, "NAME", AT(format),
      "of the table, if other lock clients use it too (default: holdfast)"},
     {"table", 0, OPTION_TEXT, "NAME", AT(table), "instead of the one that the store names"},

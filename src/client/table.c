@@ -148,9 +148,17 @@ static int create_table(struct hf_client *client, const struct hf_table_options 
 
 int hf__table_ensure(struct hf_client *client, struct hf_error *reterr)
 {
-    struct hf_table_status status;
-    int code = describe_table(client, &status, reterr);
-    if (code != 0 || (status.exists && status.active)) return code;
+    struct hf_arena arena = {0};
+    struct hf_call call;
+    struct hf_error error;
+    int code = describe(client, &arena, &call, &error);
+    bool ready = code == 0 && is_active(&call.answer.table);
+    hf__arena_free(&arena);
+    if (ready) return 0;
+    if (code != 0 && code != HF_ERR_NO_TABLE) {
+        if (reterr) *reterr = error;
+        return code;
+    }
     const struct hf_table_options on_demand = {.size = sizeof on_demand};
     return create_table(client, &on_demand, reterr);
 }

@@ -387,8 +387,25 @@ int hf__database_reopen(struct hf_database *db, const struct hf_database *first,
     return code;
 }
 
+/*
+ * The last one to close a file would move all that is in the log into it, which takes several
+ * syncs. A short log may as well stay for the next one to open it: a command that runs for a moment
+ * should not pay for that each time.
+ */
+static void leave_short_log(struct hf_database *db)
+{
+    enum { SHORT = 256 * 1024 };
+    char path[4096];
+    struct stat info;
+    if (!db->handle || !db->name) return;
+    int len = snprintf(path, sizeof path, "%s-wal", db->name);
+    if (len < (int)sizeof path && stat(path, &info) == 0 && info.st_size < SHORT)
+        sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+}
+
 void hf__database_close(struct hf_database *db)
 {
+    leave_short_log(db);
     for (int i = 0; i < HF_SQL_COUNT; i++) sqlite3_finalize(db->statements[i]);
     sqlite3_close(db->handle);
     hf__arena_free(&db->table_memory);

@@ -6,11 +6,11 @@
  *     is waiting into one transaction: callers share the cost of one sync.
  * E2  A write is answered after its commit, never before: what was answered
  *     survives a crash (WAL, synchronous=FULL).
- * E3  Readers have connections of their own and see every commit that was
- *     answered before they began. A database in memory has only the writer's.
- * E4  The store's time is the boot clock plus an offset kept in the file, set
- *     anew after a reboot and never set back: it does not jump when somebody
- *     sets the wall clock, and all processes on the file agree on it.
+ * E3  Readers have connections of their own, opened when they are first needed,
+ *     and see every commit that was answered before they began. A database in memory has only the
+ * writer's. E4  The store's time is the boot clock plus an offset kept in the file, set anew after
+ * a reboot and never set back: it does not jump when somebody sets the wall clock, and all
+ * processes on the file agree on it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -272,6 +272,10 @@ static void read_one(struct embedded *e, struct hf_database *db, struct hf_call 
     struct hf_error error = {0};
     struct hf_answer *answer = &call->answer;
     if (drop_cancelled(e, call)) return;
+    if (!db->handle && hf__database_reopen(db, &e->writer_db, &error) != 0) {
+        fail(e, call, &error);
+        return;
+    }
     hf__database_forget(db);
     answer->first_sent_boot_us = answer->sent_boot_us = boot_us(e);
     answer->attempts = 1;
@@ -430,6 +434,17 @@ static bool find_offset(struct embedded *e, const char *identity, struct hf_erro
     return same;
 }
 
+/* Whether all is as it should be, and was written down not long ago. */
+static bool has_fresh_offset(struct embedded *e, struct hf_error *reterr)
+{
+    char identity[160];
+    boot_identity(identity, sizeof identity);
+    if (!find_offset(e, identity, reterr)) return false;
+    int64_t last = get_meta_int(e, "clock_last_us", reterr);
+    int64_t age_us = store_us(e) - last;
+    return reterr->code == 0 && age_us >= 0 && age_us < (int64_t)e->sweep_period_ms * 1000;
+}
+
 static int choose_offset(struct embedded *e, struct hf_error *reterr)
 {
     char identity[160];
@@ -451,6 +466,8 @@ static int choose_offset(struct embedded *e, struct hf_error *reterr)
 static int set_clock(struct embedded *e, struct hf_error *reterr)
 {
     struct hf_error error = {0};
+    if (has_fresh_offset(e, &error)) return 0; /* nobody has to wait for a sync */
+    error = (struct hf_error){0};
     int code = hf__database_run(&e->writer_db, HF_SQL_BEGIN_WRITE, &error);
     if (code == 0) code = choose_offset(e, &error);
     if (code == 0) code = hf__database_run(&e->writer_db, HF_SQL_COMMIT, &error);
@@ -505,10 +522,7 @@ static int open_engine(const char *path, const char *table, const struct hf_stor
     e->store.embedded = true;
     if (code == 0) code = hf__database_open(&e->writer_db, path, e->store.clock, busy_ms, reterr);
     if (code == 0) code = set_clock(e, reterr);
-    int readers = path ? READERS : 0;
-    for (int i = 0; i < readers && code == 0; i++)
-        code = hf__database_reopen(&e->reader_dbs[i], &e->writer_db, reterr);
-    if (code == 0) code = start_threads(e, readers, reterr);
+    if (code == 0) code = start_threads(e, path ? READERS : 0, reterr);
     if (code == 0) *ret = &e->store;
     else close_store(&e->store);
     return code;

@@ -46,6 +46,8 @@ class CommandTest(unittest.TestCase):
         self.directory = tempfile.TemporaryDirectory()
         self.addCleanup(self.directory.cleanup)
         self.path = self.directory.name
+        self.processes = []
+        self.addCleanup(self.end_all)
         self.env = {name: value for name, value in os.environ.items()
                     if not name.startswith("HOLDFAST_") and not name.startswith("XDG_")}
         self.env["HOME"] = self.path
@@ -57,8 +59,6 @@ class CommandTest(unittest.TestCase):
             self.run_ok("table", "create", "-q")
         else:
             self.env["HOLDFAST_STORE"] = f"file:{self.file}"
-        self.processes = []
-        self.addCleanup(self.end_all)
 
     def end_all(self):
         for process in self.processes:
@@ -66,6 +66,9 @@ class CommandTest(unittest.TestCase):
                 process.kill()
             with contextlib.suppress(Exception):
                 process.communicate(timeout=10)
+            for stream in [process.stdin, process.stdout, process.stderr]:
+                with contextlib.suppress(Exception):
+                    stream.close()
 
     # ---- without a terminal ----
 

@@ -1,0 +1,406 @@
+#!/usr/bin/env python3
+"""Everything but run: grants, looking, elections, tables, settings, doctor, bench, help."""
+import json
+import os
+import pwd
+import re
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+import unittest
+
+from harness import DYNAMODB, ENOUGH, HOLDFAST, CommandTest, Terminal, main, read, wait_until
+
+NOBODY = 65534
+
+
+class Grants(CommandTest):
+    def test_go_from_process_to_process(self):
+        out = self.run_ok("acquire", "--lease", "1m", "job")
+        grant = re.search(r"^grant +(\S+)$", out, re.M)[1]
+        token = int(re.search(r"^token +(\d+)$", out, re.M)[1])
+        self.assertRegex(out, r"(?m)^expires +20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d\d\dZ$")
+        self.assertEqual(self.run_it("run", "-n", "job", "true")[0], 1)
+        self.assertIn(str(token), self.run_ok("renew", grant))
+        self.assertEqual(self.run_json("renew", "--lease", "2m", grant)["token"], token)
+        self.assertEqual(self.run_json("get", "job")["lease_ms"], 120000)
+        self.run_ok("release", grant)
+        self.assertEqual(self.state("job"), "free")
+        for command in ["renew", "release"]:
+            code, _, err = self.run_it(command, grant)
+            self.assertEqual(code, 75)
+            self.assertIn("not held any more", err)
+
+    def test_in_a_script(self):
+        grant = self.run_ok("acquire", "-q", "job").strip()
+        self.assertTrue(re.fullmatch(r"job#[0-9a-f]{32}", grant))
+        self.run_ok("release", grant)
+        said = self.run_json("acquire", "job", "--data", "x")
+        self.assertEqual(sorted(said), ["expires", "grant", "left_ms", "name", "owner", "token"])
+        self.run_ok("release", said["grant"])
+
+    def test_expire(self):
+        grant = self.run_ok("acquire", "-q", "--lease", "500ms", "job").strip()
+        wait_until(lambda: self.state("job") == "expired")
+        self.run_ok("renew", grant)  # nobody has taken it
+        self.run_ok("run", "job", "true")
+        code, _, err = self.run_it("renew", grant)
+        self.assertEqual(code, 75, err)
+
+    def test_are_refused(self):
+        grant = self.run_ok("acquire", "-q", "job").strip()
+        code, out, err = self.run_it("acquire", "-n", "job")
+        self.assertEqual((code, out), (1, ""))
+        self.assertIn("held by", err)
+        self.assertEqual(self.run_it("acquire", "-n", "-E", "5", "job")[0], 5)
+        for words, says in [
+            (["renew", "nonsense"], "is no grant"),
+            (["release", "job"], "--force"),
+            (["release", "--force", "job"], "needs a --reason"),
+            (["release", "--reason", "x", grant], "is for --force"),
+            (["acquire", "-s", "other"], "--hold"),
+            (["acquire"], "name of a lock"),
+            (["acquire", "a", "b"], "too many"),
+        ]:
+            code, _, err = self.run_it(*words)
+            self.assertEqual(code, 64, words)
+            self.assertIn(says, err)
+        self.run_ok("release", grant)
+
+    def test_may_be_held_until_the_end_of_input(self):
+        process = self.start("acquire", "--lease", "1s", "--hold", "job", stdin=subprocess.PIPE)
+        self.assertIn("token", process.stdout.readline())
+        time.sleep(2)
+        self.assertEqual(self.state("job"), "held")
+        process.stdin.close()
+        self.assertEqual(process.wait(ENOUGH), 0)
+        self.assertEqual(self.state("job"), "free")
+
+    def test_shared_ones_need_somebody_who_holds_them(self):
+        process = self.start("acquire", "--hold", "-s", "job", stdin=subprocess.PIPE)
+        process.stdout.readline()
+        self.assertEqual(self.state("job"), "shared")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(ENOUGH), 143)
+        self.assertEqual(self.state("job"), "free")
+
+    def test_can_be_taken_away(self):
+        grant = self.run_ok("acquire", "-q", "job").strip()
+        self.run_ok("--owner", "operator", "release", "--force", "--reason", "web3 is gone", "job")
+        said = self.run_json("get", "job")
+        self.assertEqual((said["state"], said["forced_by"], said["forced_reason"]),
+                         ("free", "operator", "web3 is gone"))
+        self.assertIn("by operator: web3 is gone", self.run_ok("get", "job"))
+        self.assertEqual(self.run_it("renew", grant)[0], 75)
+        self.assertEqual(self.run_it("release", "--force", "--reason", "again", "job")[0], 1)
+
+    def test_work_with_the_formats_of_others(self):
+        for form, name in [("awslabs", "job"), ("fail-open", "job"), ("dlock", "job"),
+                           ("lockservice", "team:job"), ("single-table", "job")]:
+            options = ["--format", form, "--table", "t-" + form]
+            self.run_ok(*options, "table", "create", "-q")
+            grant = self.run_ok(*options, "acquire", "-q", "--lease", "1m", name).strip()
+            self.run_ok(*options, "renew", grant)
+            self.assertEqual(self.run_it(*options, "run", "-n", name, "true")[0], 1, form)
+            self.run_ok(*options, "release", grant)
+            self.run_ok(*options, "run", "-n", name, "true")
+
+
+class Looks(CommandTest):
+    def test_at_one(self):
+        self.assertEqual(self.state("job"), "free")
+        self.assertEqual(self.run_it("get", "-q", "job"), (1, "", ""))
+        holder = self.holder("job", "--owner", "alice", "--data", "hello")
+        self.assertEqual(self.run_it("get", "-q", "job"), (0, "", ""))
+        text = self.run_ok("get", "job")
+        for line in [r"state +held", r"holder +alice", r"since +20", r"left +\d+ s", r"lease +20 s",
+                     r"token +\d+", r"data +hello"]:
+            self.assertRegex(text, f"(?m)^{line}")
+        said = self.run_json("get", "job")
+        self.assertEqual((said["owner"], said["held"], said["holders"], said["data"]), ("alice", True, 1, "hello"))
+        self.end(holder)
+
+    def test_at_all(self):
+        self.assertEqual(self.run_ok("list"), "")
+        self.assertEqual(self.run_json("list"), {"locks": []})
+        for name in ["b", "a", "job-1"]:
+            self.run_ok("run", name, "true")
+        holder = self.holder("job-2", "--owner", "alice")
+        lines = self.run_ok("list").splitlines()
+        self.assertEqual([line.split()[0] for line in lines], ["NAME", "a", "b", "job-1", "job-2"])
+        self.assertRegex(lines[4], r"^job-2 +held +\d+ m?s +\d+ s +\d+ +alice$")
+        self.assertEqual(self.run_ok("list", "-q", "--held"), "job-2\n")
+        self.assertEqual(self.run_ok("list", "-q", "--prefix", "job-"), "job-1\njob-2\n")
+        said = self.run_json("list")["locks"]
+        self.assertEqual([lock["name"] for lock in said if lock["held"]], ["job-2"])
+        self.end(holder)
+
+    def test_at_more_than_a_page(self):
+        if DYNAMODB:
+            self.skipTest("the same code")
+        script = ";".join(f"{HOLDFAST} -q run n{i:04} true" for i in range(20))
+        subprocess.run(["sh", "-c", script], env=self.env, timeout=ENOUGH)
+        self.assertEqual(len(self.run_ok("list", "-q").split()), 20)
+
+    def test_under_sort_keys(self):
+        form = ["--format", "awslabs", "--table", "sorted", "--keep-on-release"]
+        self.run_ok(*form, "--sort-key", "range=one", "table", "create", "-q")
+        self.run_ok(*form, "--sort-key", "range=one", "run", "job", "true")
+        self.run_ok(*form, "--sort-key", "range=two", "run", "job", "true")
+        self.assertEqual(len(self.run_ok(*form, "--sort-key", "range=one", "list", "-q").split()), 1)
+        said = self.run_json(*form, "--sort-key", "range=one", "list", "--key", "job")["locks"]
+        self.assertEqual([lock["sort_key"] for lock in said], ["one", "two"])
+
+    def test_in_colour_only_where_it_is_seen(self):
+        holder = self.holder()
+        self.assertNotIn("\033", self.run_ok("list"))
+        self.assertIn("\033[32m", self.run_ok("--color", "always", "list"))
+        terminal = Terminal(self, ["list"])
+        terminal.expect(re.escape("\033[32mheld"))
+        terminal = Terminal(self, ["list"], env={"NO_COLOR": "1"})
+        terminal.wait()
+        self.assertNotIn("\033[32m", terminal.text)
+        self.end(holder)
+
+    def test_what_others_write_does_nothing_to_the_terminal(self):
+        holder = self.holder("job", "--owner", "a\033[2Jb\nc")
+        for words in [["get", "job"], ["list"], ["watch", "-n", "1", "job"]]:
+            self.assertNotIn("\033", self.run_ok(*words))
+        self.assertEqual(self.run_json("get", "job")["owner"], "a\033[2Jb\nc")
+        self.end(holder)
+
+    def test_at_changes(self):
+        watcher = self.start("watch", "job", "--poll", "50ms", "-o", "json")
+        self.assertEqual(json.loads(watcher.stdout.readline())["lock"]["state"], "free")
+        holder = self.holder("job", "--owner", "alice")
+        said = json.loads(watcher.stdout.readline())
+        self.assertEqual((said["lock"]["state"], said["lock"]["owner"]), ("held", "alice"))
+        self.end(holder)
+        self.assertEqual(json.loads(watcher.stdout.readline())["lock"]["state"], "free")
+        self.assertEqual(self.end(watcher, signal.SIGINT), 130)
+
+    def test_at_the_changes_of_many(self):
+        self.run_ok("run", "job-1", "true")
+        watcher = self.start("watch", "--prefix", "job-", "--poll", "50ms")
+        self.assertRegex(watcher.stdout.readline(), r"^20.*Z  job-1  free$")
+        holder = self.holder("job-2", "--owner", "alice")
+        self.assertRegex(watcher.stdout.readline(), r"^20.*Z  job-2  held  alice  token \d+$")
+        self.end(holder)
+        self.assertRegex(watcher.stdout.readline(), r"^20.*Z  job-2  free$")
+        self.end(watcher)
+
+    def test_into_a_pipe_that_closes(self):
+        done = subprocess.run(["bash", "-c", f"{HOLDFAST} list --help | head -n 1"], env=self.env,
+                              capture_output=True, text=True, timeout=ENOUGH)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+class Elects(CommandTest):
+    def test_one_leader_and_then_another(self):
+        first = self.start("--owner", "alice", "--lease", "2s", "elect", "leader", "--", "sleep", "300")
+        self.assertEqual(first.stdout.readline(), "leader: alice (this one)\n")
+        second = self.start("--owner", "bob", "--lease", "2s", "elect", "leader", "--", "sh", "-c",
+                            "echo leading; exit 6")
+        self.assertEqual(second.stdout.readline(), "leader: alice\n")
+        observer = self.start("elect", "leader", "--poll", "100ms")
+        self.assertEqual(observer.stdout.readline(), "leader: alice\n")
+        first.kill()
+        self.assertEqual(second.stdout.readline(), "leader: bob (this one)\n")
+        self.assertEqual(second.stdout.readline(), "leading\n")
+        self.assertEqual(second.wait(ENOUGH), 6)
+        self.end(observer)
+
+    @unittest.skipIf(DYNAMODB, "the file is what can be cut off here")
+    def test_who_loses_campaigns_again(self):
+        process = self.start("--owner", "alice", "--lease", "2s", "elect", "leader", "--", "sh", "-c",
+                             "echo $HOLDFAST_TOKEN; exec sleep 300")
+        self.assertEqual(process.stdout.readline(), "leader: alice (this one)\n")
+        token = int(process.stdout.readline())
+        with self.outage():
+            wait_until(lambda: "SIGTERM" in process.stderr.readline())
+        self.assertEqual(process.stdout.readline(), "leader: alice (this one)\n")
+        self.assertGreater(int(process.stdout.readline()), token)
+        self.assertEqual(self.end(process), 143)
+
+
+class Settings(CommandTest):
+    def owner(self, *options, env=None):
+        return self.run_ok(*options, "run", "job", "--", "sh", "-c", "echo $HOLDFAST_OWNER", env=env).strip()
+
+    def test_option_variable_file(self):
+        folder = os.path.join(self.path, ".config", "holdfast")
+        os.makedirs(folder)
+        with open(os.path.join(folder, "config"), "w") as file:
+            file.write("# mine\n\nowner = from the file \nlease=30s\n")
+        self.assertEqual(self.owner(), "from the file")
+        self.assertEqual(self.owner(env={"HOLDFAST_OWNER": "variable"}), "variable")
+        self.assertEqual(self.owner("--owner", "option", env={"HOLDFAST_OWNER": "variable"}), "option")
+        other = os.path.join(self.path, "other")
+        with open(other, "w") as file:
+            file.write("owner = from the other\n")
+        self.assertEqual(self.owner("--config", other), "from the other")
+        os.makedirs(os.path.join(self.path, "xdg", "holdfast"))
+        with open(os.path.join(self.path, "xdg", "holdfast", "config"), "w") as file:
+            file.write("owner = xdg")
+        self.assertEqual(self.owner(env={"XDG_CONFIG_HOME": os.path.join(self.path, "xdg")}), "xdg")
+
+    def test_mistakes_are_named(self):
+        config = os.path.join(self.path, "config")
+        for text, says in [("stroe = x", ":1: there is no setting \"stroe\""), ("\nx", ":2: write NAME = VALUE"),
+                           ("lease = soon", "is no duration"), ("fencing = maybe", "neither true nor false"),
+                           ("help = true", "no setting"), ("owner = \xff\n", "UTF-8"),
+                           ("#" * 70000, "longer than")]:
+            with open(config, "w", encoding="latin-1") as file:
+                file.write(text)
+            code, _, err = self.run_it("--config", config, "run", "job", "true")
+            self.assertNotEqual(code, 0, text[:20])
+            self.assertIn(says, err)
+        self.assertEqual(self.run_it("--config", "/nonexistent", "list")[0], 69)
+        code, _, err = self.run_it("list", env={"HOLDFAST_LEASE": "x"})
+        self.assertEqual(code, 64)
+        self.assertIn("HOLDFAST_LEASE", err)
+        for words, says in [(["--output", "xml"], "text or json"), (["--color", "blue"], "auto, always"),
+                            (["--key-type", "XY"], "S, N or B"), (["--sort-key", "x"], "NAME=VALUE")]:
+            code, _, err = self.run_it(*words, "list")
+            self.assertEqual(code, 64)
+            self.assertIn(says, err)
+
+    @unittest.skipUnless(os.geteuid() == 0, "becoming somebody else takes root")
+    @unittest.skipIf(DYNAMODB, "is about the file")
+    def test_the_default_store_is_private(self):
+        home = os.path.join(self.path, "home")
+        os.mkdir(home)
+        os.chown(home, NOBODY, NOBODY)
+        os.chmod(self.path, 0o755)
+        command = HOLDFAST
+        if not os.access(os.path.dirname(HOLDFAST), os.X_OK) or HOLDFAST.startswith("/root"):
+            self.skipTest("the build directory is not for everybody")
+        env = {"HOME": home, "PATH": os.environ["PATH"]}
+        done = subprocess.run([command, "run", "job", "true"], env=env, user=NOBODY, group=NOBODY,
+                              extra_groups=[], capture_output=True, text=True, timeout=ENOUGH)
+        if "Permission denied" in done.stderr and command in done.stderr:
+            self.skipTest("the build directory is not for everybody")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        folder = os.path.join(home, ".local/state/holdfast")
+        self.assertEqual(stat.S_IMODE(os.stat(folder).st_mode), 0o700)
+        self.assertEqual(stat.S_IMODE(os.stat(os.path.join(folder, "locks.db")).st_mode), 0o600)
+
+
+class Tables(CommandTest):
+    def test_are_made_and_checked(self):
+        if DYNAMODB:
+            new = ["--table", "n" + os.urandom(8).hex()]
+            code, _, err = self.run_it(*new, "table", "check")
+            self.assertEqual(code, 1)
+            code, _, err = self.run_it(*new, "run", "job", "true")
+            self.assertEqual(code, 69)
+            self.assertIn("holdfast table create", err)
+            self.assertEqual(self.run_it(*new, "table", "describe")[0], 1)
+            self.run_ok(*new, "table", "create", "--billing", "provisioned", "--read-units", "3")
+        else:
+            new = []
+            self.run_ok("table", "create")
+        self.run_ok(*new, "table", "check")
+        said = self.run_json(*new, "table", "describe")
+        self.assertTrue(said["exists"] and said["active"] and said["key_fits"] and said["ttl_enabled"])
+        self.assertIn("ttl      on", self.run_ok(*new, "table", "describe"))
+        self.assertEqual(self.run_it(*new, "--key-name", "other", "table", "check")[0], 1)
+        self.assertEqual(self.run_json(*new, "table", "sweep"), {"deleted": 0})
+        for words in [["nonsense"], [], ["create", "--billing", "free"], ["create", "--read-units", "1"]]:
+            self.assertEqual(self.run_it("table", *words)[0], 64)
+        code, _, err = self.run_it(*new, "--format", "awslabs", "table", "sweep")
+        self.assertEqual(code, 64)
+
+    @unittest.skipIf(DYNAMODB, "needs a hand in the file")
+    def test_are_swept(self):
+        for name in ["a", "b", "c"]:
+            self.run_ok("run", name, "true")
+        holder = self.holder("d")
+        self.assertEqual(self.run_json("table", "sweep"), {"deleted": 0})
+        self.end(holder)
+
+
+class Doctor(CommandTest):
+    def test_all_is_well(self):
+        code, out, err = self.run_it("doctor")
+        self.assertEqual(err, "")
+        self.assertLessEqual(code, 1, out)
+        for what in ["settings", "format", "store", "table", "ttl", "permissions", "clock", "latency"]:
+            self.assertRegex(out, f"(?m)^ok    {what} ")
+        if DYNAMODB:
+            self.assertRegex(out, r"(?m)^ok    credentials +\*\*\*\*")
+            self.assertRegex(out, r"(?m)^ok    endpoint ")
+        said = json.loads(self.run_it("doctor", "-o", "json")[1])["checks"]
+        self.assertTrue({"check", "verdict", "detail"} == set(said[0]))
+
+    def test_something_is_wrong(self):
+        code, out, _ = self.run_it("--store", "file:/nonexistent/x", "doctor")
+        self.assertEqual(code, 2)
+        self.assertRegex(out, r"(?m)^fail  store ")
+        keys = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y"}
+        code, out, _ = self.run_it("--store", "dynamodb://table?region=us-east-1&endpoint=http://127.0.0.1:1",
+                                   "doctor", env=keys)
+        self.assertEqual(code, 2)
+        self.assertRegex(out, r"(?m)^fail  store .*127\.0\.0\.1")
+        env = {name: "" for name in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"]}
+        env["AWS_EC2_METADATA_DISABLED"] = "true"
+        code, out, _ = self.run_it("--store", "dynamodb://table?region=us-east-1", "doctor", env=env)
+        self.assertEqual(code, 2)
+        self.assertRegex(out, r"(?m)^fail  credentials ")
+
+    @unittest.skipIf(DYNAMODB, "is about the file")
+    def test_a_file_that_others_can_write(self):
+        self.run_ok("run", "job", "true")
+        os.chmod(self.file, 0o666)
+        code, out, _ = self.run_it("doctor")
+        self.assertEqual(code, 1)
+        self.assertRegex(out, r"(?m)^warn  file ")
+
+
+class Bench(CommandTest):
+    def test_measures(self):
+        said = self.run_json("bench", "-c", "2", "-d", "300ms")
+        self.assertEqual(sorted(said), ["handover", "pairs", "takeover"])
+        for part in said.values():
+            self.assertGreater(part["count"], 0)
+            self.assertLessEqual(part["p50_ms"], part["p99_ms"])
+        out = self.run_ok("bench", "-c", "1", "-d", "200ms")
+        self.assertIn("▇", out)
+
+
+class Help(CommandTest):
+    COMMANDS = ["run", "acquire", "renew", "release", "get", "list", "watch", "elect", "table", "doctor", "bench"]
+
+    def test_is_there(self):
+        out = self.run_ok("--help")
+        for command in self.COMMANDS:
+            self.assertRegex(out, rf"(?m)^  {command} ")
+            text = self.run_ok(command, "--help")
+            self.assertIn(f"Usage: holdfast {command}", text)
+            self.assertIn("Examples:", text)
+            self.assertEqual(text, self.run_ok("help", command))
+            for line in (out + text).splitlines():
+                self.assertLessEqual(len(line), 90, line)
+        self.assertRegex(self.run_ok("--version"), r"^holdfast \d+\.\d+\.\d+\n$")
+
+    def test_pages_and_completion_know_every_option(self):
+        root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        general = read(os.path.join(root, "man", "holdfast.1"))
+        completion = read(os.path.join(root, "completions", "holdfast.bash"))
+        for option in re.findall(r"--([a-z-]+)", self.run_ok("--help").split("Examples:")[0]):
+            self.assertIn(option.replace("-", "\\-"), general)
+            self.assertIn("--" + option, completion)
+        for command in self.COMMANDS:
+            page = read(os.path.join(root, "man", f"holdfast-{command}.1"))
+            self.assertIn(command, completion)
+            text = self.run_ok(command, "--help").split("Options:")
+            for option in re.findall(r"(?m)^ .*--([a-z-]+)", text[1].split("Examples:")[0]) if text[1:] else []:
+                self.assertIn(option.replace("-", "\\-"), page, command)
+                self.assertIn("--" + option, completion)
+
+
+if __name__ == "__main__":
+    main()
