@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The installed package: a C and a C++ program compile against it without a warning, by pkg-config
-# (shared and static) and by CMake, and run. Usage: package.sh BUILD-DIR
+# (shared and static) and by CMake, and run; and the command is there. Usage: package.sh BUILD-DIR
 set -euo pipefail
 build=$1
 source=$(cd "$(dirname "$0")/.." && pwd)
@@ -60,4 +60,10 @@ cp "$source/examples/lock.c" "$work/project/user.c"
 cmake -S "$work/project" -B "$work/project/build" -DCMAKE_PREFIX_PATH="$work/usr" >/dev/null
 cmake --build "$work/project/build" >/dev/null
 "$work/project/build/user"
+# The command, its pages and its completion.
+"$work/usr/bin/holdfast" --store "file:$work/locks.db" run job true
+for page in "$source"/man/*; do
+    find "$work/usr" -path "*/man*/${page##*/}" | grep -q . || { echo "${page##*/} is not installed"; exit 1; }
+done
+find "$work/usr" -path '*/bash-completion/completions/holdfast' | grep -q .
 echo "the package is fine"

@@ -1,7 +1,9 @@
 #include "cli/child.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +11,50 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cli/wake.h"
 
 extern char **environ;
+
+/* ---- files ---- */
+
+enum { FILES_MOST = 64 };
+
+/* In ascending order, beginning with standard error. */
+static unsigned inherited[FILES_MOST] = {STDERR_FILENO};
+static int inherited_count = 1;
+
+static int compare(const void *a, const void *b)
+{
+    unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
+    return x < y ? -1 : x > y;
+}
+
+void child_remember_files(void)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    const struct dirent *entry;
+    while (directory && inherited_count < FILES_MOST && (entry = readdir(directory))) {
+        int64_t fd;
+        if (!hf__parse_int64(hf__slice_str(entry->d_name), &fd) || fd <= STDERR_FILENO) continue;
+        if (fd != dirfd(directory)) inherited[inherited_count++] = (unsigned)fd;
+    }
+    if (directory) closedir(directory);
+    qsort(inherited, (size_t)inherited_count, sizeof inherited[0], compare);
+}
+
+/* Libraries do not mark all of theirs. */
+static void keep_own_files(void)
+{
+    for (int i = 0; i < inherited_count; i++) {
+        unsigned first = inherited[i] + 1;
+        unsigned last = i + 1 < inherited_count ? inherited[i + 1] - 1 : ~0u;
+        bool knows = i + 1 < inherited_count || inherited_count < FILES_MOST;
+        if (knows && first <= last) close_range(first, last, CLOSE_RANGE_CLOEXEC);
+    }
+}
+
+/* ---- variables ---- */
 
 static bool is_overridden(const char *entry, const struct child_variable *variables)
 {
@@ -41,6 +84,8 @@ static char **environment_with(const struct child_variable *variables, struct hf
     return all;
 }
 
+/* ---- life ---- */
+
 /* Between vfork and exec, in our memory: nothing but system calls. */
 static void become(char *const *argv, char *const *environment, const struct child *child,
                    pid_t parent, int report)
@@ -51,6 +96,7 @@ static void become(char *const *argv, char *const *environment, const struct chi
     int error = getppid() == parent ? 0 : ESRCH;
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, wake_old_mask(), NULL);
+    keep_own_files();
     if (error == 0) {
         execvpe(argv[0], argv, environment);
         error = errno;

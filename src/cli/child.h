@@ -24,6 +24,12 @@ struct child {
     int status;        /* as of waitpid, when it is over */
 };
 
+/*
+ * Remembers which files were open when we began: those, and no others, are the child's too. Called
+ * first of all.
+ */
+void child_remember_files(void);
+
 /* Variables for it, in front of ours; pairs of name and value, the last one {NULL}. */
 struct child_variable {
     const char *name;

@@ -1,10 +1,12 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/child.h"
 #include "cli/cli.h"
 #include "cli/moment.h"
 #include "cli/terminal.h"
@@ -322,10 +324,20 @@ static int dispatch(struct cli *cli, const struct command *command)
     return cli_finish_output(command->run(cli, options));
 }
 
+/* A store's file must never become our standard output. */
+static void open_standard_files(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) _exit(EXIT_INTERNAL);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct cli cli = {.arguments = {argv + 1, argc > 0 ? argc - 1 : 0}};
     const char *word;
+    open_standard_files();
+    child_remember_files();
     signal(SIGPIPE, SIG_IGN);
     const struct command *command = peek_command(cli.arguments.at, cli.arguments.count, &word);
     int code;

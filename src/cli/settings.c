@@ -152,8 +152,8 @@ static int take_line(struct settings *settings, struct hf_arena *arena, struct h
     return value ? set(settings, option, value, where, reterr) : hf__error_no_memory(reterr);
 }
 
-static int from_text(struct settings *settings, struct hf_arena *arena, struct hf_slice text,
-                     const char *path, struct hf_error *reterr)
+int settings_read(struct settings *settings, struct hf_arena *arena, struct hf_slice text,
+                  const char *path, struct hf_error *reterr)
 {
     if (!hf__utf8_valid(text) || (text.len && memchr(text.ptr, '\0', text.len)))
         return hf__error_set(reterr, HF_ERR_SYNTAX, "%s: is not a text in UTF-8", path);
@@ -193,7 +193,7 @@ static int from_file(struct settings *settings, struct hf_arena *arena, const ch
         return hf__error_set(reterr, HF_ERR_LIMIT, "%s: longer than %d KiB", path,
                              CONFIG_MAX / 1024);
     const char *store = settings->store;
-    int code = from_text(settings, arena, hf__slice(text, len), path, reterr);
+    int code = settings_read(settings, arena, hf__slice(text, len), path, reterr);
     if (settings->store != store) settings->store_from = path;
     return code;
 }

@@ -46,6 +46,10 @@ extern const struct option settings_options[];
 /* Fills in from the environment and the files what no option gave. */
 int settings_complete(struct settings *settings, struct hf_arena *arena, struct hf_error *reterr);
 
+/* The lines of a configuration file; `path` is for messages. */
+int settings_read(struct settings *settings, struct hf_arena *arena, struct hf_slice text,
+                  const char *path, struct hf_error *reterr);
+
 /* Makes the directory of the default store, for its user alone. */
 int settings_make_store(const struct settings *settings, struct hf_error *reterr);
 

@@ -51,6 +51,9 @@ class Runs(CommandTest):
     def test_open_files_are_not_passed_on(self):
         out = self.run_ok("run", "job", "--", "sh", "-c", "ls /proc/$$/fd")
         self.assertEqual(out.split(), ["0", "1", "2"])
+        out = subprocess.run(["sh", "-c", f"exec 5<&0; {HOLDFAST} run job -- sh -c 'ls /proc/$$/fd'"],
+                             env=self.env, capture_output=True, text=True, timeout=ENOUGH).stdout
+        self.assertEqual(out.split(), ["0", "1", "2", "5"])
 
     def test_data_is_stored(self):
         holder = self.holder("job", "--data", "why: a test")
