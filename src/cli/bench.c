@@ -135,7 +135,7 @@ static bool measure(struct cli *cli, struct hf_client *const *clients, int count
     size_t next = 0;
     double released = 0, begin = now_ms();
     int started = 0;
-    char common[NAME_SIZE];
+    char common[NAME_SIZE / 2];
     snprintf(common, sizeof common, "bench:%016llx", (unsigned long long)hf__random_u64());
     ret->count = 0;
     for (; started < count; started++) {

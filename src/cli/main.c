@@ -62,7 +62,7 @@ int cli_fail(const struct cli *cli, const struct hf_error *error)
     return cli_exit_code(error->code);
 }
 
-static void say(const char *format, va_list args)
+__attribute__((format(printf, 1, 0))) static void say(const char *format, va_list args)
 {
     char line[1024];
     vsnprintf(line, sizeof line, format, args);

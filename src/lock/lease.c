@@ -246,10 +246,10 @@ static void refused_own(struct hf_core *core, struct hf_lease *lease, struct hf_
         failed(core, lease, HF_ERR_NO_MEMORY, now_us);
     } else if (format->holds(&record, &claim) && format->at_version(&record, &claim)) {
         confirm(core, lease,
-                record.liveness.lease_ms && grant->limit == 0 ? record.liveness.lease_ms
-                                                              : lease->pending_lease_ms,
+                record.liveness.lease_ms && claim.limit == 0 ? record.liveness.lease_ms
+                                                             : lease->pending_lease_ms,
                 now_us); /* an earlier copy landed */
-    } else if (grant->limit > 0 && format->holds(&record, &claim)) {
+    } else if (claim.limit > 0 && format->holds(&record, &claim)) {
         /* Another reader's was sent after it: this one is void, and sent anew. */
         lease->pending = false;
         lease->renew_at_us = now_us + OVERTAKEN_US;
