@@ -252,6 +252,9 @@ int hf_client_new(const struct hf_client_options *options, struct hf_client **re
  */
 int hf_client_close(struct hf_client *client, int64_t timeout_ms);
 
+/* As given, or made up. Lasts as long as the client. */
+const char *hf_client_owner(const struct hf_client *client);
+
 /* ---- locks ---- */
 
 enum hf_event_type { HF_EVENT_WARNING = 1, HF_EVENT_LOST = 2, HF_EVENT_RELEASED = 3 };
@@ -390,7 +393,8 @@ struct hf_grant_status {
 
 /*
  * Renews by a full lease from now, also one that has ended, if nobody has taken the lock since.
- * lease_ms 0: as long as before. HF_ERR_LOST: the grant does not hold it any more. Waits.
+ * lease_ms 0: as long as before (dlock and single-table do not say). HF_ERR_LOST: the grant does
+ * not hold it any more. Waits.
  */
 int hf_grant_renew(struct hf_client *client, const char *grant, int64_t lease_ms,
                    struct hf_grant_status *ret, struct hf_error *reterr);

@@ -13,6 +13,7 @@
 #include "cli/wake.h"
 
 enum {
+    LATE_MS = 250,
     SHOW_AFTER_MS = 300,
     SLICE_MS = 15000,
     AGAIN_MS = 1000,
@@ -34,6 +35,9 @@ struct news {
     int64_t expires_unix_ms;
     int64_t holders;
 };
+
+/* A last call of a watcher may come after it was stopped: this stays. */
+static struct news the_news = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void acquired(void *user, int code, struct hf_lock *lock, const struct hf_error *error)
 {
@@ -121,6 +125,13 @@ static void show(struct waiting *waiting)
     progress_show("waiting for %s%s%s", waiting->name, until, who);
 }
 
+static int64_t left_ms(const struct waiting *waiting)
+{
+    if (waiting->deadline_ms == HF_FOREVER) return HF_FOREVER;
+    int64_t left = waiting->deadline_ms - boot_ms();
+    return left > 0 ? left : 0;
+}
+
 /* ---- one slice ---- */
 
 static bool is_done(struct news *news)
@@ -135,10 +146,19 @@ static bool is_done(struct news *news)
 static int wait_for_result(struct waiting *waiting, struct hf_acquisition *acquisition)
 {
     int ended_by = 0;
+    bool late = false;
     while (!is_done(waiting->news)) {
-        int signal = wake_wait(waiting->shows && !ended_by ? PROGRESS_MS : WAKE_NEVER);
+        /* A try takes as long as the store does; whoever said how long to wait waits no longer. */
+        int64_t left = waiting->options->wait_ms > 0 && !late ? left_ms(waiting) : HF_FOREVER;
+        int64_t nap = waiting->shows && !ended_by ? PROGRESS_MS : WAKE_NEVER;
+        if (left != HF_FOREVER && (nap == WAKE_NEVER || left + LATE_MS < nap)) nap = left + LATE_MS;
+        int signal = wake_wait(nap);
         if (signal > 0 && wake_is_end(signal) && !ended_by) {
             ended_by = signal;
+            hf_acquisition_cancel(acquisition);
+        }
+        if (left == 0 && signal < 0) {
+            late = true;
             hf_acquisition_cancel(acquisition);
         }
         if (signal == SIGTSTP) {
@@ -171,6 +191,9 @@ static int slice(struct waiting *waiting, struct hf_client *client, int64_t ms,
     }
     if (news->code == 0) *ret = news->lock;
     else *reterr = news->error;
+    if (news->code == HF_ERR_CANCELLED)
+        return hf__error_set(reterr, HF_ERR_UNREACHABLE,
+                             "lock \"%s\": the store has not answered in time", waiting->name);
     return news->code;
 }
 
@@ -185,13 +208,6 @@ static int pause_for(struct waiting *waiting, int64_t ms)
     return 0;
 }
 
-static int64_t left_ms(const struct waiting *waiting)
-{
-    if (waiting->deadline_ms == HF_FOREVER) return HF_FOREVER;
-    int64_t left = waiting->deadline_ms - boot_ms();
-    return left > 0 ? left : 0;
-}
-
 static int wait_in_slices(struct waiting *waiting, struct hf_client *client,
                           const struct hf_acquire_options *how, struct hf_lock **ret,
                           int *ret_signal, struct hf_error *reterr)
@@ -199,9 +215,11 @@ static int wait_in_slices(struct waiting *waiting, struct hf_client *client,
     bool said = false;
     for (int64_t ms = 0;; ms = left_ms(waiting) < SLICE_MS ? left_ms(waiting) : SLICE_MS) {
         int code = slice(waiting, client, ms, how, ret, ret_signal, reterr);
-        bool is_over = left_ms(waiting) == 0;
+        /* Who does not want to wait for the lock may yet wait for the store. */
+        bool is_over = left_ms(waiting) == 0 && waiting->options->wait_ms > 0;
+        bool tried = waiting->options->wait_ms == 0;
         if (code == HF_ERR_HELD || code == HF_ERR_TIMED_OUT) {
-            if (is_over) return code;
+            if (is_over || tried) return code;
         } else if (is_outage(code) && waiting->options->retry && !is_over) {
             if (!said) cli_note(waiting->cli, "%s; trying again", reterr->message);
             said = true;
@@ -232,12 +250,11 @@ int await_lock(struct cli *cli, struct hf_client *client, const char *name,
                const struct await_options *options, const struct hf_acquire_options *how,
                struct hf_lock **ret, int *ret_signal, struct hf_error *reterr)
 {
-    struct news news = {.mutex = PTHREAD_MUTEX_INITIALIZER};
     struct waiting waiting = {
         .cli = cli,
         .name = name,
         .options = options,
-        .news = &news,
+        .news = &the_news,
         .begin_ms = boot_ms(),
         .shows = options->wait_ms > 0 && !cli->settings.quiet && isatty(STDERR_FILENO),
         .deadline_ms =
@@ -245,12 +262,12 @@ int await_lock(struct cli *cli, struct hf_client *client, const char *name,
     };
     struct hf_watcher *watcher = NULL;
     *ret_signal = 0;
-    if (options->wait_ms == 0) {
-        int code = slice(&waiting, client, 0, how, ret, ret_signal, reterr);
-        if (!is_outage(code) || !options->retry) return code;
-    }
+    pthread_mutex_lock(&the_news.mutex);
+    the_news.seen = the_news.done = false;
+    pthread_mutex_unlock(&the_news.mutex);
     bool watches = waiting.shows || options->held_by;
-    if (watches && hf_watch(client, name, 0, changed, &news, &watcher, reterr) != 0) watcher = NULL;
+    if (watches && hf_watch(client, name, 0, changed, &the_news, &watcher, reterr) != 0)
+        watcher = NULL;
     int code = wait_in_slices(&waiting, client, how, ret, ret_signal, reterr);
     if (watcher) hf_watch_stop(watcher);
     return code;

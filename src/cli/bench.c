@@ -53,6 +53,7 @@ struct samples {
     double elapsed_ms;
     int error;
     struct hf_error why;
+    int ended_by; /* a signal; 0: none */
 };
 
 static bool samples_init(struct samples *samples)
@@ -81,6 +82,7 @@ struct worker {
     struct hf_client *client;
     char name[NAME_SIZE];
     double end_ms;
+    const bool *stop;        /* atomic */
     struct samples *samples; /* shared; `next` hands out places */
     size_t *next;
     double *released_ms; /* handover: when the lock was last let go */
@@ -94,11 +96,17 @@ static void keep(struct worker *worker, double ms)
     if (at < SAMPLES_MOST) worker->samples->at[at] = ms;
 }
 
+static bool is_on(const struct worker *worker)
+{
+    return now_ms() < worker->end_ms && worker->error == 0 &&
+           !__atomic_load_n(worker->stop, __ATOMIC_RELAXED);
+}
+
 /* Acquire and release a lock of one's own. */
 static void *pairs(void *user)
 {
     struct worker *worker = user;
-    while (now_ms() < worker->end_ms && worker->error == 0) {
+    while (is_on(worker)) {
         struct hf_lock *lock;
         double begin = now_ms();
         worker->error =
@@ -115,7 +123,7 @@ static void *pairs(void *user)
 static void *handover(void *user)
 {
     struct worker *worker = user;
-    while (now_ms() < worker->end_ms && worker->error == 0) {
+    while (is_on(worker)) {
         struct hf_lock *lock;
         worker->error = hf_acquire(worker->client, worker->name, 60000, NULL, &lock, &worker->why);
         if (worker->error) break;
@@ -133,6 +141,7 @@ static bool measure(struct cli *cli, struct hf_client *const *clients, int count
 {
     struct worker workers[CLIENTS_MOST] = {0};
     size_t next = 0;
+    bool stop = false;
     double released = 0, begin = now_ms();
     int started = 0;
     char common[NAME_SIZE / 2];
@@ -142,6 +151,7 @@ static bool measure(struct cli *cli, struct hf_client *const *clients, int count
         struct worker *worker = &workers[started];
         *worker = (struct worker){.client = clients[started],
                                   .end_ms = begin + (double)duration_ms,
+                                  .stop = &stop,
                                   .samples = ret,
                                   .next = &next,
                                   .released_ms = &released};
@@ -149,12 +159,17 @@ static bool measure(struct cli *cli, struct hf_client *const *clients, int count
         if (hf__thread_create(&worker->thread, is_handover ? handover : pairs, worker) != 0) break;
     }
     bool shows = isatty(STDERR_FILENO) && !cli->settings.quiet && !cli->settings.json;
-    while (shows && now_ms() < begin + (double)duration_ms) {
-        progress_show("%s: %zu, %s left", is_handover ? "handover" : "pairs",
-                      __atomic_load_n(&next, __ATOMIC_RELAXED),
-                      duration_print((int64_t)(begin + (double)duration_ms - now_ms()),
-                                     (char[MOMENT_SIZE]){0}));
-        wake_wait(200);
+    while (now_ms() < begin + (double)duration_ms && !stop) {
+        if (shows)
+            progress_show("%s: %zu, %s left", is_handover ? "handover" : "pairs",
+                          __atomic_load_n(&next, __ATOMIC_RELAXED),
+                          duration_print((int64_t)(begin + (double)duration_ms - now_ms()),
+                                         (char[MOMENT_SIZE]){0}));
+        int signal = wake_wait(200);
+        if (signal > 0 && wake_is_end(signal)) {
+            __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+            ret->ended_by = signal;
+        }
     }
     for (int i = 0; i < started; i++) {
         pthread_join(workers[i].thread, NULL);
@@ -167,7 +182,7 @@ static bool measure(struct cli *cli, struct hf_client *const *clients, int count
     ret->elapsed_ms = now_ms() - begin;
     ret->count = next < SAMPLES_MOST ? next : SAMPLES_MOST;
     qsort(ret->at, ret->count, sizeof ret->at[0], compare);
-    return started == count && ret->error == 0;
+    return started == count && ret->error == 0 && !ret->ended_by;
 }
 
 /* Somebody dies with a lock in hand: how long until another has it? */
@@ -175,7 +190,7 @@ static bool measure_takeover(struct cli *cli, struct samples *ret)
 {
     const struct client_use dead = {.detached = true, .lease_ms = TAKEOVER_LEASE_MS};
     const struct client_use living = {.lease_ms = TAKEOVER_LEASE_MS};
-    struct hf_client *a, *b;
+    struct hf_client *a = NULL, *b = NULL;
     ret->error = cli_open(cli, &dead, &a, &ret->why);
     if (ret->error) return false;
     ret->error = cli_open(cli, &living, &b, &ret->why);
@@ -273,7 +288,10 @@ static int run_all(struct cli *cli, struct hf_client *const *clients, int count,
         print_part(cli, "takeover",
                    "from a holder's death to the next one's grant; its lease is 1 s", &samples,
                    json);
-    int exit_code = good ? 0 : samples.error ? cli_fail(cli, &samples.why) : EXIT_INTERNAL;
+    int exit_code = good               ? 0
+                    : samples.ended_by ? EXIT_BY_SIGNAL + samples.ended_by
+                    : samples.error    ? cli_fail(cli, &samples.why)
+                                       : EXIT_INTERNAL;
     hf__free(samples.at);
     return exit_code;
 }

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -91,7 +92,7 @@ static void become(char *const *argv, char *const *environment, const struct chi
                    pid_t parent, int report)
 {
     if (child->own_group) setpgid(0, 0);
-    if (child->has_terminal) tcsetpgrp(STDIN_FILENO, getpid()); /* SIGTTOU is blocked still */
+    if (child->has_terminal) tcsetpgrp(child->terminal, getpid()); /* SIGTTOU is blocked still */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     int error = getppid() == parent ? 0 : ESRCH;
     signal(SIGPIPE, SIG_DFL);
@@ -113,10 +114,13 @@ int child_start(struct child *child, char *const *argv, const struct child_varia
     char **environment = environment_with(variables, arena);
     if (!environment) return ENOMEM;
     if (pipe2(report, O_CLOEXEC) != 0) return errno;
-    bool foreground = isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
+    int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC);
+    bool foreground = terminal >= 0 && tcgetpgrp(terminal) == getpgrp();
     bool owns_terminal = foreground && getpid() == getpgrp() && isatty(STDOUT_FILENO);
-    *child =
-        (struct child){.has_terminal = owns_terminal, .own_group = owns_terminal || !foreground};
+    *child = (struct child){.has_terminal = owns_terminal,
+                            .own_group = owns_terminal || !foreground,
+                            .terminal = terminal};
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     pid_t parent = getpid();
     child->pid = vfork(); /* copying our page tables takes longer than all the rest */
     if (child->pid == 0) {
@@ -148,8 +152,12 @@ void child_signal(const struct child *child, int signal)
 
 void child_look(struct child *child)
 {
-    int status;
-    while (!child->is_over && waitpid(child->pid, &status, WNOHANG | WUNTRACED | WCONTINUED) > 0) {
+    for (;;) {
+        int status;
+        pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED);
+        if (pid < 0 && errno == ECHILD) child->is_over = true;
+        if (pid <= 0) return;
+        if (pid != child->pid) continue; /* an orphan that we have adopted */
         if (WIFSTOPPED(status)) {
             child->is_stopped = true;
             child->is_suspended = WSTOPSIG(status) != SIGSTOP;
@@ -162,17 +170,81 @@ void child_look(struct child *child)
     }
 }
 
+/* ---- killing ---- */
+
+/* The parent of a process; 0: it is gone. */
+static pid_t parent_of(pid_t pid)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0) close(fd);
+    if (got <= 0) return 0;
+    text[got] = '\0';
+    const char *at = strrchr(text, ')'); /* the name may contain anything */
+    int parent = 0;
+    char state = 'Z';
+    if (!at || sscanf(at + 1, " %c %d", &state, &parent) != 2 || state == 'Z') return 0;
+    return parent;
+}
+
+static bool descends_from_us(pid_t pid)
+{
+    enum { DEEPEST = 1000 };
+    for (int i = 0; i < DEEPEST && pid > 1; i++) {
+        pid = parent_of(pid);
+        if (pid == getpid()) return true;
+    }
+    return false;
+}
+
+void child_kill_all(const struct child *child)
+{
+    enum { ROUNDS = 16 }; /* what forks while we look is found in the next one */
+    if (child->own_group) kill(-child->pid, SIGKILL);
+    if (!child->is_over) kill(child->pid, SIGKILL);
+    bool found = true;
+    for (int round = 0; round < ROUNDS && found; round++) {
+        DIR *directory = opendir("/proc");
+        const struct dirent *entry;
+        found = false;
+        while (directory && (entry = readdir(directory))) {
+            int64_t pid;
+            if (!hf__parse_int64(hf__slice_str(entry->d_name), &pid)) continue;
+            if (!descends_from_us((pid_t)pid)) continue;
+            found = kill((pid_t)pid, SIGKILL) == 0 || found;
+        }
+        if (directory) closedir(directory);
+    }
+}
+
+/* ---- the terminal ---- */
+
+bool child_take_terminal(struct child *child)
+{
+    if (!child->own_group || child->terminal < 0 || tcgetpgrp(child->terminal) != getpgrp())
+        return false;
+    child->has_terminal = true;
+    child_continue(child);
+    return true;
+}
+
 void child_continue(struct child *child)
 {
-    if (child->has_terminal) tcsetpgrp(STDIN_FILENO, child->pid);
+    if (child->has_terminal) tcsetpgrp(child->terminal, child->pid);
     child->is_stopped = child->is_suspended = false;
     child_signal(child, SIGCONT);
 }
 
 void child_end(struct child *child)
 {
-    if (child->has_terminal) tcsetpgrp(STDIN_FILENO, getpgrp());
+    if (child->has_terminal) tcsetpgrp(child->terminal, getpgrp());
     child->has_terminal = false;
+    if (child->is_over && child->terminal >= 0) {
+        close(child->terminal);
+        child->terminal = -1;
+    }
 }
 
 int child_exit_code(const struct child *child)

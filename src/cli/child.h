@@ -1,9 +1,10 @@
 /*
  * The command that runs under a lock.
  *
- * It gets a process group of its own, so that all it starts can be ended together; with a terminal
- * it also gets that. Where the terminal cannot be handed over (we are part of a pipeline) it stays
- * in our group, and only itself is signalled. If we are killed it is killed too.
+ * It gets a process group of its own, so that all it starts can be signalled together; on a
+ * terminal it also gets that. Where the terminal cannot be handed over (we are part of a pipeline
+ * or of a script) it stays in our group, and only itself is signalled. We adopt what it leaves
+ * behind, so that all of it can be killed. If we are killed it is killed too.
  */
 #ifndef HF_CLI_CHILD_H
 #define HF_CLI_CHILD_H
@@ -22,6 +23,7 @@ struct child {
     bool is_stopped;
     bool is_suspended; /* … by its terminal, so that its shell can go on */
     int status;        /* as of waitpid, when it is over */
+    int terminal;      /* the controlling one; -1: none */
 };
 
 /*
@@ -45,6 +47,10 @@ void child_signal(const struct child *child, int signal);
 void child_look(struct child *child);
 /* We were stopped and go on: so does it. */
 void child_continue(struct child *child);
+/* SIGKILL for it and everything that came of it, wherever that has gone. */
+void child_kill_all(const struct child *child);
+/* Hands the terminal over if it is ours, and lets the child go on; false: it is not ours. */
+bool child_take_terminal(struct child *child);
 /* Takes the terminal back. */
 void child_end(struct child *child);
 

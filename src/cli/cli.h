@@ -36,6 +36,7 @@ struct cli {
     struct arguments arguments; /* the words that are no options */
     struct hf_arena arena;
     bool colors;
+    int64_t given_lease_ms; /* --lease, without variables and files; 0: not given */
 };
 
 struct command {
@@ -46,9 +47,14 @@ struct command {
     const char *examples;
     const struct option *options;
     size_t options_size;
-    int ends_at; /* the word with which another command line begins; 0: none does */
+    int ends_at;        /* the word with which another command line begins; 0: none does */
+    bool needs_store;   /* that others see: not memory: */
+    bool holds_nothing; /* a signal may end it as it stands */
     int (*run)(struct cli *cli, void *options);
 };
+
+/* 0 to 255; a message and false otherwise. */
+bool cli_parse_exit_code(const char *text, int *ret);
 
 extern const struct command command_run, command_acquire, command_renew, command_release,
     command_get, command_list, command_watch, command_elect, command_table, command_doctor,

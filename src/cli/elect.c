@@ -48,10 +48,16 @@ static void print_leader(const struct cli *cli, const char *name, const char *le
     }
 }
 
+struct campaign {
+    struct cli *cli;
+    struct hf_client *client;
+};
+
 static void held_by(void *user, const char *owner)
 {
-    struct cli *cli = user;
-    print_leader(cli, cli->arguments.at[0], owner, false);
+    const struct campaign *campaign = user;
+    if (strcmp(owner, hf_client_owner(campaign->client)) == 0) return; /* said in a moment */
+    print_leader(campaign->cli, campaign->cli->arguments.at[0], owner, false);
 }
 
 /* ---- without a command: only look ---- */
@@ -62,6 +68,7 @@ static void changed(void *user, enum hf_leadership state, const struct hf_lock_i
     if (state == HF_LEADER_OTHER || state == HF_LEADER_NONE)
         print_leader(cli, cli->arguments.at[0], state == HF_LEADER_OTHER ? info->owner : NULL,
                      false);
+    wake_up();
 }
 
 static int observe(struct cli *cli, struct hf_client *client)
@@ -71,11 +78,15 @@ static int observe(struct cli *cli, struct hf_client *client)
     struct hf_election *election;
     struct hf_error error;
     int signal = 0;
-    int code = hf_elect(client, cli->arguments.at[0], &how, &election, &error);
+    struct hf_lock_info *info = NULL;
+    int code = hf_get(client, cli->arguments.at[0], &info, &error);
+    hf_lock_info_free(info);
+    if (code != 0 && code != HF_ERR_ABSENT) return cli_fail(cli, &error);
+    code = hf_elect(client, cli->arguments.at[0], &how, &election, &error);
     if (code != 0) return cli_fail(cli, &error);
     while (!(signal > 0 && wake_is_end(signal)) && !ferror(stdout)) signal = wake_wait(WAKE_NEVER);
     hf_election_resign(election, NULL);
-    return EXIT_BY_SIGNAL + signal;
+    return signal > 0 && wake_is_end(signal) ? EXIT_BY_SIGNAL + signal : 0;
 }
 
 /* ---- with one: campaign ---- */
@@ -84,13 +95,14 @@ static int observe(struct cli *cli, struct hf_client *client)
 static bool lead_once(struct cli *cli, struct hf_client *client, const struct options *given,
                       const struct guard_options *guard, int *ret_exit_code)
 {
+    struct campaign campaign = {cli, client};
     struct hf_acquire_options how = {
         .size = sizeof how,
         .data = given->data,
         .data_size = given->data ? strlen(given->data) : 0,
     };
     const struct await_options await = {
-        .wait_ms = HF_FOREVER, .retry = true, .held_by = held_by, .user = cli};
+        .wait_ms = HF_FOREVER, .retry = true, .held_by = held_by, .user = &campaign};
     struct hf_lock *lock;
     struct hf_error error;
     int signal;
@@ -102,7 +114,7 @@ static bool lead_once(struct cli *cli, struct hf_client *client, const struct op
     }
     print_leader(cli, hf_lock_name(lock), hf_lock_owner(lock), true);
     struct guard_result result = guard_run(cli, lock, cli->arguments.at + 1, guard);
-    if (hf_release(lock, NULL, &error) == HF_ERR_LOST && result.was_started) result.lost = true;
+    if (guard_release(lock, &error) == HF_ERR_LOST && result.was_started) result.lost = true;
     hf_lock_unref(lock);
     *ret_exit_code = result.exit_code;
     return result.lost && !result.ended_by;
@@ -155,5 +167,6 @@ const struct command command_elect = {
     .options = options,
     .options_size = sizeof(struct options),
     .ends_at = 1,
+    .needs_store = true,
     .run = elect,
 };

@@ -14,6 +14,9 @@
 
 enum { CLOSE_MS = 5000, INPUT_LOOK_MS = 100 };
 
+/* A lock without a lease is certain for longer than any lease. */
+#define NEVER_MS ((int64_t)180 * 86400 * 1000)
+
 /* ---- acquire ---- */
 
 struct acquire_options {
@@ -21,7 +24,7 @@ struct acquire_options {
     const char *wait_text;
     bool shared;
     int64_t limit;
-    int64_t conflict_code;
+    const char *conflict_text;
     const char *data;
     bool hold;
     bool retry;
@@ -36,7 +39,7 @@ static const struct option acquire_options[] = {
     {"shared", 's', OPTION_FLAG, NULL, AT(shared),
      "with --hold: together with other shared holders"},
     {"limit", 0, OPTION_NUMBER, "N", AT(limit), "with --hold: a semaphore that at most N hold"},
-    {"conflict-exit-code", 'E', OPTION_NUMBER, "CODE", AT(conflict_code),
+    {"conflict-exit-code", 'E', OPTION_TEXT, "CODE", AT(conflict_text),
      "exit code if the lock was not acquired (default: 1)"},
     {"data", 0, OPTION_TEXT, "TEXT", AT(data), "stored with the lock, for whoever looks"},
     {"hold", 0, OPTION_FLAG, NULL, AT(hold),
@@ -58,7 +61,8 @@ struct said {
 static int print_grant(const struct cli *cli, const struct said *said)
 {
     char text[MOMENT_SIZE];
-    int64_t expires_ms = wall_ms() + said->left_ms;
+    bool expires = said->left_ms < NEVER_MS;
+    int64_t expires_ms = expires ? wall_ms() + said->left_ms : 0;
     if (cli->settings.json) {
         struct hf_buf buf;
         struct hf_json_writer json;
@@ -67,7 +71,7 @@ static int print_grant(const struct cli *cli, const struct said *said)
         hf__json_open(&json, '{');
         json_text(&json, "name", said->name);
         json_text(&json, "grant", said->grant);
-        json_text(&json, "owner", said->owner);
+        if (said->owner) json_text(&json, "owner", said->owner);
         json_number(&json, "token", said->token);
         json_number(&json, "left_ms", said->left_ms);
         json_moment(&json, "expires", expires_ms);
@@ -79,19 +83,16 @@ static int print_grant(const struct cli *cli, const struct said *said)
     } else {
         if (said->grant) printf("grant    %s\n", said->grant);
         printf("token    %lld\nexpires  %s\n", (long long)said->token,
-               moment_print(expires_ms, text));
+               expires ? moment_print(expires_ms, text) : "never: it stays until it is released");
     }
-    return cli_finish_output(0);
+    return fflush(stdout) == 0 && !ferror(stdout) ? 0 : EXIT_UNAVAILABLE; /* also a closed pipe */
 }
 
 static bool input_has_ended(void)
 {
     char waste[4096];
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-    while (poll(&input, 1, 0) > 0) {
-        if (read(STDIN_FILENO, waste, sizeof waste) <= 0) return true;
-    }
-    return false;
+    return poll(&input, 1, 0) > 0 && read(STDIN_FILENO, waste, sizeof waste) <= 0;
 }
 
 static int hold(struct cli *cli, struct hf_lock *lock)
@@ -114,7 +115,7 @@ static int hold(struct cli *cli, struct hf_lock *lock)
 }
 
 static int acquire_with(struct cli *cli, struct hf_client *client,
-                        const struct acquire_options *given, int64_t wait_ms)
+                        const struct acquire_options *given, int64_t wait_ms, int conflict_code)
 {
     struct hf_acquire_options how = {
         .size = sizeof how,
@@ -132,8 +133,9 @@ static int acquire_with(struct cli *cli, struct hf_client *client,
     if (signal) return EXIT_BY_SIGNAL + signal;
     if (code != 0) {
         int exit_code = cli_fail(cli, &error);
-        bool conflict = code == HF_ERR_HELD || code == HF_ERR_TIMED_OUT;
-        return conflict && given->conflict_code ? (int)given->conflict_code : exit_code;
+        bool conflict =
+            code == HF_ERR_HELD || code == HF_ERR_TIMED_OUT || code == HF_ERR_OTHER_LIMIT;
+        return conflict ? conflict_code : exit_code;
     }
     if (!given->hold) code = hf_lock_grant(lock, grant, &error);
     const struct said said = {
@@ -161,6 +163,9 @@ static int acquire(struct cli *cli, void *at)
         return cli_usage("-n does not wait and -w does: give one of them");
     if (given->wait_text && !duration_parse(given->wait_text, &wait_ms))
         return cli_usage("-w: \"%s\" is no duration; write 500ms, 30s or 5m", given->wait_text);
+    int conflict_code = EXIT_NOT_ACQUIRED;
+    if (given->conflict_text && !cli_parse_exit_code(given->conflict_text, &conflict_code))
+        return EXIT_USAGE;
     bool is_native = !cli->settings.format || strcmp(cli->settings.format, "holdfast") == 0;
     if ((given->shared || given->limit) && !given->hold && is_native)
         return cli_usage("a shared lock needs a process that keeps it: add --hold, or use "
@@ -170,7 +175,7 @@ static int acquire(struct cli *cli, void *at)
     int code = open_patiently(cli, &use, given->retry, &client, &signal, &error);
     if (signal) return EXIT_BY_SIGNAL + signal;
     if (code != 0) return cli_fail(cli, &error);
-    int exit_code = acquire_with(cli, client, given, wait_ms);
+    int exit_code = acquire_with(cli, client, given, wait_ms, conflict_code);
     hf_client_close(client, CLOSE_MS);
     return exit_code;
 }
@@ -190,6 +195,7 @@ const struct command command_acquire = {
                 "  holdfast release \"$grant\"",
     .options = acquire_options,
     .options_size = sizeof(struct acquire_options),
+    .needs_store = true,
     .run = acquire,
 };
 
@@ -207,7 +213,7 @@ static int renew(struct cli *cli, void *at)
     int code = cli_open(cli, &(struct client_use){.detached = true}, &client, &error);
     if (code != 0) return cli_fail(cli, &error);
     const char *grant = cli->arguments.at[0], *hash = strrchr(grant, '#');
-    code = hf_grant_renew(client, grant, cli->settings.lease_ms, &status, &error);
+    code = hf_grant_renew(client, grant, cli->given_lease_ms, &status, &error);
     int exit_code;
     if (code != 0) {
         exit_code = cli_fail(cli, &error);
@@ -215,7 +221,6 @@ static int renew(struct cli *cli, void *at)
         const struct said said = {
             .name = hf__arena_str(&cli->arena, hf__slice(grant, (size_t)(hash - grant))),
             .grant = grant,
-            .owner = cli->settings.owner,
             .token = status.token,
             .left_ms = status.left_ms,
         };
@@ -230,11 +235,13 @@ const struct command command_renew = {
     .summary = "renew a grant by a full lease",
     .synopsis = "renew [--lease DUR] GRANT",
     .text =
-        "Renews the grant by a full lease from now on: as long as before, or what --lease says.\n"
+        "Renews the grant by a full lease from now on: as long as before, or what --lease says\n"
+        "(which must be given for dlock and single-table, whose records do not say it).\n"
         "One that has expired is renewed too, if nobody has taken the lock since.\n\n"
         "Exit code: 0; 75 the grant does not hold the lock any more.",
     .examples = "  holdfast renew \"$grant\"\n  holdfast renew --lease 10m \"$grant\"",
     .options = no_options,
+    .holds_nothing = true,
     .run = renew,
 };
 
@@ -280,6 +287,7 @@ static int release(struct cli *cli, void *at)
         code = hf_force_release(client, word, given->reason, given->timeout_ms, &error);
     else code = hf_grant_release(client, word, &error);
     int exit_code = code == 0 ? 0 : cli_fail(cli, &error);
+    if (code == HF_ERR_TIMED_OUT) exit_code = EXIT_UNAVAILABLE; /* 1: nobody holds it */
     hf_client_close(client, CLOSE_MS);
     return exit_code;
 }
@@ -288,14 +296,17 @@ const struct command command_release = {
     .name = "release",
     .summary = "release a grant, or take a lock away from its holder",
     .synopsis = "release GRANT\n       holdfast release --force --reason TEXT NAME",
-    .text = "Releases the grant that acquire has printed.\n\n"
-            "With --force it takes the lock away from whoever holds it. The holder hears of it at\n"
-            "its next heartbeat, and until then believes in its lock: be sure that it is dead, or\n"
-            "that it does no harm. Who did it, and why, is stored with the lock.\n\n"
-            "Exit code: 0; 1 nobody holds the lock; 75 the grant does not hold it any more.",
+    .text =
+        "Releases the grant that acquire has printed.\n\n"
+        "With --force it takes the lock away from whoever holds it. The holder hears of it at\n"
+        "its next heartbeat, and until then believes in its lock: be sure that it is dead, or\n"
+        "that it does no harm. Who did it, and why, is stored with the lock.\n\n"
+        "Exit code: 0; 1 nobody holds the lock; 69 it was not let go in time; 75 the grant does not\n"
+        "hold it any more.",
     .examples = "  holdfast release \"$grant\"\n"
                 "  holdfast release --force --reason 'web3 is gone, see ticket 812' nightly",
     .options = release_options,
     .options_size = sizeof(struct release_options),
+    .holds_nothing = true,
     .run = release,
 };

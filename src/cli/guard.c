@@ -13,6 +13,7 @@
 
 enum {
     LEASE_MS = 20000, /* the library's own */
+    SAY_MS = 1000,
     KILL_AFTER_MOST_MS = 10000,
     MARGIN_LEAST_MS = 20,
     MARGIN_MOST_MS = 1000,
@@ -22,14 +23,17 @@ enum {
 
 static pthread_mutex_t news_mutex = PTHREAD_MUTEX_INITIALIZER;
 static char news[600]; /* why the lock was lost; "": it was not */
+static bool has_ended;
 
 static void on_event(void *user, const struct hf_event *event)
 {
     (void)user;
-    if (event->type != HF_EVENT_LOST) return;
+    if (event->type == HF_EVENT_WARNING) return;
     pthread_mutex_lock(&news_mutex);
-    snprintf(news, sizeof news, "%s%s%s", hf_reason_meaning(event->reason),
-             event->detail ? ": " : "", event->detail ? event->detail : "");
+    has_ended = true;
+    if (event->type == HF_EVENT_LOST)
+        snprintf(news, sizeof news, "%s%s%s", hf_reason_meaning(event->reason),
+                 event->detail ? ": " : "", event->detail ? event->detail : "");
     pthread_mutex_unlock(&news_mutex);
     wake_up();
 }
@@ -38,8 +42,29 @@ void guard_listen(struct hf_acquire_options *how)
 {
     pthread_mutex_lock(&news_mutex);
     news[0] = '\0';
+    has_ended = false;
     pthread_mutex_unlock(&news_mutex);
     how->on_event = on_event;
+}
+
+int guard_release(struct hf_lock *lock, struct hf_error *reterr)
+{
+    int code = hf_release_async(lock, NULL, reterr);
+    bool ended = code != 0;
+    while (!ended) {
+        pthread_mutex_lock(&news_mutex);
+        ended = has_ended;
+        pthread_mutex_unlock(&news_mutex);
+        int signal = ended ? 0 : wake_wait(WAKE_NEVER);
+        if (signal > 0 && wake_is_end(signal))
+            return hf__error_set(reterr, HF_ERR_OUTCOME_UNKNOWN, "interrupted");
+    }
+    if (code != 0) return code;
+    enum hf_reason reason = hf_lock_reason(lock);
+    if (reason == HF_REASON_RELEASED) return 0;
+    return hf__error_set(reterr,
+                         reason == HF_REASON_UNCONFIRMED ? HF_ERR_OUTCOME_UNKNOWN : HF_ERR_LOST,
+                         "%s", hf_reason_meaning(reason));
 }
 
 static bool is_lost(char ret[sizeof news])
@@ -98,19 +123,19 @@ static void terminate(struct guard *guard, const char *why)
     guard->kill_at_ms = now + guard->kill_after_ms;
     int64_t last = guard->certain_until_ms - guard->margin_ms;
     if (guard->kill_at_ms > last) guard->kill_at_ms = last;
-    cli_note(guard->cli, "lock \"%s\": %s; the command gets SIGTERM, %lld ms before the lease ends",
-             hf_lock_name(guard->lock), why, (long long)(left > 0 ? left : 0));
     child_signal(&guard->child, SIGTERM);
     if (guard->child.is_stopped && guard->kill_at_ms > now) child_continue(&guard->child);
+    cli_note(guard->cli, "lock \"%s\": %s; the command gets SIGTERM, %lld ms before the lease ends",
+             hf_lock_name(guard->lock), why, (long long)(left > 0 ? left : 0));
 }
 
 static void kill_now(struct guard *guard)
 {
     int64_t left = guard->certain_until_ms - boot_ms();
     guard->killed = true;
+    child_kill_all(&guard->child);
     cli_note(guard->cli, "lock \"%s\": the command gets SIGKILL, %lld ms before the lease ends",
              hf_lock_name(guard->lock), (long long)(left > 0 ? left : 0));
-    child_signal(&guard->child, SIGKILL);
 }
 
 /* Does what is due; returns how long to wait for the next. */
@@ -137,8 +162,8 @@ static void stop_together(struct guard *guard)
 {
     watch_lease(guard); /* we may have been stopped before it was */
     if (guard->terminating) return;
+    if (child_take_terminal(&guard->child)) return; /* it only wanted that, and we have it now */
     child_end(&guard->child);
-    bool had_terminal = guard->child.own_group && isatty(STDIN_FILENO);
     raise(SIGSTOP);
     int64_t left = hf_lock_left_ms(guard->lock);
     if (left <= 0) { /* it must not run on for a moment */
@@ -146,8 +171,7 @@ static void stop_together(struct guard *guard)
         kill_now(guard);
         return;
     }
-    guard->child.has_terminal = had_terminal && tcgetpgrp(STDIN_FILENO) == getpgrp();
-    child_continue(&guard->child);
+    if (!child_take_terminal(&guard->child)) child_continue(&guard->child);
 }
 
 static void pass_on(struct guard *guard, int signal)
@@ -187,14 +211,19 @@ struct guard_result guard_run(struct cli *cli, struct hf_lock *lock, char *const
     struct guard guard = {.cli = cli, .lock = lock};
     plan(&guard, options);
     guard.certain_until_ms = boot_ms() + hf_lock_left_ms(lock);
+    if (hf_lock_left_ms(lock) <= 0)
+        return (struct guard_result){.exit_code = EXIT_LOST, .was_started = true, .lost = true};
+    say_patience(0); /* from now on there is something to guard */
     int error = child_start(&guard.child, argv, variables, &cli->arena);
+    if (error != 0) say_patience(SAY_MS);
     if (error != 0) return not_started(cli, argv[0], error);
     while (!guard.child.is_over) {
         int64_t timeout_ms = watch_lease(&guard);
         int signal = wake_wait(timeout_ms);
         if (signal > 0) pass_on(&guard, signal);
     }
-    if (guard.terminating) child_signal(&guard.child, SIGKILL); /* what it has left behind */
+    if (guard.terminating) child_kill_all(&guard.child); /* what it has left behind */
+    say_patience(SAY_MS);
     child_end(&guard.child);
     bool lost = guard.terminating || is_lost(why);
     return (struct guard_result){

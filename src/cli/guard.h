@@ -29,6 +29,9 @@ struct guard_result {
 /* What an acquire needs so that the guard hears of the lock's end. */
 void guard_listen(struct hf_acquire_options *how);
 
+/* Releases a lock that the guard listens to; a signal ends the waiting, not the release. */
+int guard_release(struct hf_lock *lock, struct hf_error *reterr);
+
 /* Runs the command. The lock stays the caller's; it is not released. */
 struct guard_result guard_run(struct cli *cli, struct hf_lock *lock, char *const *argv,
                               const struct guard_options *options);

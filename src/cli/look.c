@@ -98,7 +98,9 @@ static enum style style_for(const struct hf_lock_info *info, int64_t now_ms)
 
 static void print_field(const char *name, const char *value)
 {
-    printf("%-9s", name);
+    print_safely(stdout, name);
+    for (size_t len = strlen(name); len < 8; len++) putchar(' ');
+    putchar(' ');
     print_safely(stdout, value);
     putchar('\n');
 }
@@ -187,6 +189,7 @@ const struct command command_get = {
                 "  holdfast get -o json nightly | jq -r .owner\n"
                 "  if holdfast get -q deploy; then echo 'somebody deploys'; fi",
     .options = no_options,
+    .holds_nothing = true,
     .run = get,
 };
 
@@ -296,7 +299,7 @@ static int read_all(struct hf_client *client, const struct list_options *given, 
     return 0;
 }
 
-static void print_all_json(const struct pages *pages, int64_t now_ms)
+static void print_all_json(const struct pages *pages, bool held_only, int64_t now_ms)
 {
     struct hf_buf buf;
     struct hf_json_writer json;
@@ -305,7 +308,10 @@ static void print_all_json(const struct pages *pages, int64_t now_ms)
     hf__json_open(&json, '{');
     hf__json_put_name(&json, "locks");
     hf__json_open(&json, '[');
-    for (size_t i = 0; i < pages->lock_count; i++) put_lock(&json, pages->locks[i], now_ms);
+    for (size_t i = 0; i < pages->lock_count; i++) {
+        if (!held_only || !has_expired(pages->locks[i], now_ms))
+            put_lock(&json, pages->locks[i], now_ms);
+    }
     hf__json_close(&json, ']');
     hf__json_close(&json, '}');
     cli_print_json(&buf);
@@ -326,12 +332,17 @@ static int list(struct cli *cli, void *at)
     int64_t now_ms = store_now_ms(client);
     hf_client_close(client, CLOSE_MS);
     if (code == 0 && cli->settings.json) {
-        print_all_json(&pages, now_ms);
+        print_all_json(&pages, given->held, now_ms);
     } else if (code == 0) {
         if (!cli->settings.quiet && pages.lock_count > 0) print_header(cli);
         for (size_t i = 0; i < pages.lock_count; i++) {
-            if (cli->settings.quiet) printf("%s\n", pages.locks[i]->name);
-            else print_row(cli, pages.locks[i], now_ms);
+            if (given->held && has_expired(pages.locks[i], now_ms)) continue;
+            if (cli->settings.quiet) {
+                print_safely(stdout, pages.locks[i]->name);
+                putchar('\n');
+                continue;
+            }
+            print_row(cli, pages.locks[i], now_ms);
         }
     }
     pages_free(&pages);
@@ -349,6 +360,7 @@ const struct command command_list = {
                 "  holdfast list -o json | jq '.locks[] | select(.held) | .name'",
     .options = list_options,
     .options_size = sizeof(struct list_options),
+    .holds_nothing = true,
     .run = list,
 };
 
@@ -427,10 +439,15 @@ static bool has_enough(struct watching *watching, const struct watch_options *gi
 static int watch_one(struct watching *watching, const struct watch_options *given)
 {
     struct hf_watcher *watcher;
+    struct hf_lock_info *info = NULL;
     struct hf_error error;
     int signal = 0;
-    int code = hf_watch(watching->client, watching->cli->arguments.at[0],
-                        watching->cli->settings.poll_ms, on_change, watching, &watcher, &error);
+    /* A watcher says nothing of a store that does not answer; at least at first it must. */
+    int code = hf_get(watching->client, watching->cli->arguments.at[0], &info, &error);
+    hf_lock_info_free(info);
+    if (code != 0 && code != HF_ERR_ABSENT) return cli_fail(watching->cli, &error);
+    code = hf_watch(watching->client, watching->cli->arguments.at[0],
+                    watching->cli->settings.poll_ms, on_change, watching, &watcher, &error);
     if (code != 0) return cli_fail(watching->cli, &error);
     while (!has_enough(watching, given) && !(signal > 0 && wake_is_end(signal)))
         signal = wake_wait(WAKE_NEVER);
@@ -446,11 +463,11 @@ static bool has_changed(const struct hf_lock_info *a, const struct hf_lock_info 
 }
 
 /* Both are sorted by name. */
-static void print_differences(struct watching *watching, const struct pages *before,
-                              const struct pages *now)
+static void print_differences(struct watching *watching, const struct watch_options *given,
+                              const struct pages *before, const struct pages *now)
 {
     size_t i = 0, k = 0;
-    while (i < before->lock_count || k < now->lock_count) {
+    while ((i < before->lock_count || k < now->lock_count) && !has_enough(watching, given)) {
         int order = i == before->lock_count ? 1
                     : k == now->lock_count  ? -1
                                             : compare_names(&before->locks[i], &now->locks[k]);
@@ -477,7 +494,7 @@ static int watch_many(struct watching *watching, const struct watch_options *giv
     while (code == 0 && !has_enough(watching, given) && !(signal > 0 && wake_is_end(signal))) {
         struct pages now = {0};
         code = read_all(watching->client, &all, &now, &error);
-        if (code == 0) print_differences(watching, &before, &now);
+        if (code == 0) print_differences(watching, given, &before, &now);
         pages_free(&before);
         before = now;
         if (code == 0 && !has_enough(watching, given)) signal = wake_wait(every_ms);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cli/child.h"
 #include "cli/cli.h"
 #include "cli/moment.h"
@@ -51,14 +52,16 @@ int cli_exit_code(int error_code)
 
 int cli_fail(const struct cli *cli, const struct hf_error *error)
 {
-    progress_clear();
-    fputs("holdfast: ", stderr);
-    print_safely(stderr, error->message);
+    char line[1024];
+    const char *hint = "";
     for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++) {
-        if (hints[i].code == error->code) fprintf(stderr, "; %s", hints[i].hint);
+        if (hints[i].code == error->code) hint = hints[i].hint;
     }
-    if (cli->settings.verbose) fprintf(stderr, " (%s)", hf_error_name(error->code));
-    fputc('\n', stderr);
+    snprintf(line, sizeof line, "%s%s%s%s%s%s", error->message, *hint ? "; " : "", hint,
+             cli->settings.verbose ? " (" : "",
+             cli->settings.verbose ? hf_error_name(error->code) : "",
+             cli->settings.verbose ? ")" : "");
+    say_line(line);
     return cli_exit_code(error->code);
 }
 
@@ -66,10 +69,7 @@ __attribute__((format(printf, 1, 0))) static void say(const char *format, va_lis
 {
     char line[1024];
     vsnprintf(line, sizeof line, format, args);
-    progress_clear();
-    fputs("holdfast: ", stderr);
-    print_safely(stderr, line);
-    fputc('\n', stderr);
+    say_line(line);
 }
 
 int cli_usage(const char *format, ...)
@@ -103,26 +103,50 @@ bool cli_words(const struct cli *cli, int least, int most, const char *what)
     return true;
 }
 
+bool cli_parse_exit_code(const char *text, int *ret)
+{
+    int64_t code;
+    if (!hf__parse_int64(hf__slice_str(text), &code) || code < 0 || code > 255) {
+        cli_usage("-E: \"%s\" is no exit code; it is between 0 and 255", text);
+        return false;
+    }
+    *ret = (int)code;
+    return true;
+}
+
 /* ---- output ---- */
+
+static bool output_failed;
 
 bool cli_print_json(struct hf_buf *buf)
 {
     hf__buf_char(buf, '\n');
     bool good = !buf->failed && fwrite(buf->data, 1, buf->len, stdout) == buf->len;
-    return fflush(stdout) == 0 && good;
+    good = fflush(stdout) == 0 && good;
+    if (!good && !ferror(stdout)) output_failed = true; /* too much, or out of memory */
+    return good;
 }
 
 int cli_finish_output(int exit_code)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout)) return exit_code;
-    if (errno == EPIPE) return exit_code; /* nobody wants to know any more */
-    fprintf(stderr, "holdfast: cannot write: %s\n", strerror(errno));
+    bool good = fflush(stdout) == 0 && !ferror(stdout);
+    if (!good && errno == EPIPE) return exit_code; /* nobody wants to know any more */
+    if (good && !output_failed) return exit_code;
+    cli_usage("cannot write: %s", good ? "out of memory" : strerror(errno));
     return exit_code ? exit_code : EXIT_UNAVAILABLE;
 }
 
 void json_text(struct hf_json_writer *json, const char *name, const char *text)
 {
+    char safe[1200];
     hf__json_put_name(json, name);
+    if (text && !hf__utf8_valid(hf__slice_str(text))) { /* as good as it gets */
+        size_t len = 0;
+        for (; *text && len + 1 < sizeof safe; text++)
+            safe[len++] = (char)(*text & 0x80 ? '?' : *text);
+        safe[len] = '\0';
+        text = safe;
+    }
     if (text) hf__json_put_string(json, hf__slice_str(text));
     else hf__json_put_null(json);
 }
@@ -154,11 +178,7 @@ static void print_log(void *user, enum hf_log_level level, const char *line)
     (void)user;
     char text[768];
     snprintf(text, sizeof text, "%s%s", names[level], line);
-    flockfile(stderr);
-    fputs(isatty(STDERR_FILENO) ? "\r\033[Kholdfast: " : "holdfast: ", stderr);
-    print_safely(stderr, text);
-    fputc('\n', stderr);
-    funlockfile(stderr);
+    say_line(text);
 }
 
 int cli_open(struct cli *cli, const struct client_use *use, struct hf_client **ret,
@@ -283,6 +303,17 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
+/* -qo: the letters before the last one take no value. */
+static bool all_flags(const char *letters)
+{
+    for (; letters[0] && letters[1]; letters++) {
+        const struct option *option = settings_options;
+        while (option->name && option->letter != *letters) option++;
+        if (!option->name || option->kind != OPTION_FLAG) return false;
+    }
+    return true;
+}
+
 /* The first word that is no option, nor an option's value. */
 static const struct command *peek_command(char **arguments, int count, const char **ret_word)
 {
@@ -297,11 +328,18 @@ static const struct command *peek_command(char **arguments, int count, const cha
             bool takes_next =
                 option->kind != OPTION_FLAG &&
                 ((strncmp(text, "--", 2) == 0 && strcmp(text + 2, option->name) == 0) ||
-                 (option->letter && text[1] == option->letter && text[2] == '\0'));
+                 (text[1] != '-' && option->letter && text[strlen(text) - 1] == option->letter &&
+                  all_flags(text + 1)));
             if (takes_next) i++;
         }
     }
     return NULL;
+}
+
+static int print_version(void)
+{
+    puts("holdfast " HF_VERSION_STRING);
+    return cli_finish_output(0);
 }
 
 static int dispatch(struct cli *cli, const struct command *command)
@@ -316,11 +354,16 @@ static int dispatch(struct cli *cli, const struct command *command)
         options_take(sets, 2, &cli->arguments, command->ends_at ? command->ends_at + 1 : 0, &error);
     if (code != 0) return cli_usage("%s; see holdfast %s --help", error.message, command->name);
     if (cli->settings.help) return help_for(command);
+    if (cli->settings.version) return print_version();
+    cli->given_lease_ms = cli->settings.lease_ms;
     cli->arguments.at++;
     cli->arguments.count--;
     code = settings_complete(&cli->settings, &cli->arena, &error);
     if (code != 0) return cli_fail(cli, &error);
     cli->colors = terminal_colors(cli->settings.color);
+    if (command->needs_store && strncmp(cli->settings.store, "memory:", 7) == 0)
+        return cli_usage("memory: is gone with this process: nobody else could see the lock");
+    if (command->holds_nothing) wake_let_signals_end();
     return cli_finish_output(command->run(cli, options));
 }
 
@@ -360,8 +403,7 @@ int main(int argc, char **argv)
         } else if (options_take(&set, 1, &cli.arguments, 0, &error) != 0) {
             code = cli_usage("%s; see holdfast --help", error.message);
         } else if (cli.settings.version) {
-            puts("holdfast " HF_VERSION_STRING);
-            code = cli_finish_output(0);
+            code = print_version();
         } else {
             code = cli.settings.help ? general_help()
                                      : cli_usage("which command? See holdfast --help");

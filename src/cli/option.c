@@ -18,12 +18,14 @@ int option_set_value(const struct option *option, void *target, const char *text
             return hf__error_set(reterr, HF_ERR_INVALID,
                                  "--%s: \"%s\" is no duration; write 500ms, 30s, 5m or 1h30m",
                                  option->name, text);
+        if (number == 0)
+            return hf__error_set(reterr, HF_ERR_INVALID, "--%s cannot be 0", option->name);
         *(int64_t *)at = number;
         return 0;
     case OPTION_NUMBER:
-        if (!hf__parse_int64(hf__slice_str(text), &number) || number < 0)
-            return hf__error_set(reterr, HF_ERR_INVALID, "--%s: \"%s\" is no number", option->name,
-                                 text);
+        if (!hf__parse_int64(hf__slice_str(text), &number) || number < 1)
+            return hf__error_set(reterr, HF_ERR_INVALID, "--%s: \"%s\" is no positive number",
+                                 option->name, text);
         *(int64_t *)at = number;
         return 0;
     }

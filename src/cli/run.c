@@ -18,7 +18,7 @@ struct options {
     bool shared;
     bool exclusive;
     int64_t limit;
-    int64_t conflict_code;
+    int conflict_code;
     const char *conflict_text;
     const char *shell;
     int64_t kill_after_ms;
@@ -76,16 +76,8 @@ static bool check(struct options *given)
         cli_usage("-x and --limit contradict each other: give one of them");
         return false;
     }
-    if (given->conflict_text) {
-        char *end;
-        long code = strtol(given->conflict_text, &end, 10);
-        if (*end || end == given->conflict_text || code < 0 || code > 255) {
-            cli_usage("-E: \"%s\" is no exit code; it is between 0 and 255", given->conflict_text);
-            return false;
-        }
-        given->conflict_code = code;
-    }
-    return true;
+    return !given->conflict_text ||
+           cli_parse_exit_code(given->conflict_text, &given->conflict_code);
 }
 
 /* The command: the words behind the name, or what -c says. */
@@ -136,15 +128,15 @@ static int run_locked(struct cli *cli, struct hf_client *client, const struct op
     guard_listen(&how);
     int code = await_lock(cli, client, name, &await, &how, &lock, &signal, &error);
     if (signal) return EXIT_BY_SIGNAL + signal;
-    if (code == HF_ERR_HELD || code == HF_ERR_TIMED_OUT) {
-        if (cli->settings.verbose) cli_fail(cli, &error);
-        return (int)given->conflict_code;
+    if (code == HF_ERR_HELD || code == HF_ERR_TIMED_OUT || code == HF_ERR_OTHER_LIMIT) {
+        if (cli->settings.verbose || code == HF_ERR_OTHER_LIMIT) cli_fail(cli, &error);
+        return given->conflict_code;
     }
     if (code != 0) return cli_fail(cli, &error);
     if (cli->settings.verbose)
         cli_note(cli, "lock \"%s\": acquired, token %lld", name, (long long)hf_lock_token(lock));
     struct guard_result result = guard_run(cli, lock, argv, guard);
-    code = hf_release(lock, NULL, &error);
+    code = guard_release(lock, &error);
     if (code != 0 && code != HF_ERR_LOST && !result.lost)
         cli_note(cli,
                  "lock \"%s\": the store did not confirm its release; it is free when its "
@@ -175,7 +167,7 @@ static int run(struct cli *cli, void *at)
     if (signal) return EXIT_BY_SIGNAL + signal;
     if (code != 0) return cli_fail(cli, &error);
     int exit_code = run_locked(cli, client, given, &guard, argv);
-    hf_client_close(client, CLOSE_MS);
+    hf_client_close(client, exit_code == EXIT_LOST ? 1 : CLOSE_MS);
     return exit_code;
 }
 
@@ -200,5 +192,6 @@ const struct command command_run = {
     .options = options,
     .options_size = sizeof(struct options),
     .ends_at = 1,
+    .needs_store = true,
     .run = run,
 };

@@ -59,8 +59,15 @@ static bool is_momentary(const struct option *option)
     return false;
 }
 
+/* Also a no is a decision. */
+static uint64_t bit_of(const struct option *option)
+{
+    return (uint64_t)1 << (option - settings_options);
+}
+
 static bool is_given(const struct settings *settings, const struct option *option)
 {
+    if (settings->decided & bit_of(option)) return true;
     const char *at = (const char *)settings + option->offset;
     switch (option->kind) {
     case OPTION_FLAG: return *(const bool *)at;
@@ -77,6 +84,7 @@ static int set(struct settings *settings, const struct option *option, const cha
     static const char *const no[] = {"0", "false", "no", "off", "", NULL};
     int code = 0;
     if (is_given(settings, option)) return 0;
+    settings->decided |= bit_of(option);
     if (option->kind == OPTION_FLAG) {
         for (size_t i = 0; yes[i]; i++) {
             if (strcmp(text, yes[i]) == 0) return option_set_value(option, settings, NULL, reterr);
@@ -175,7 +183,7 @@ static int from_file(struct settings *settings, struct hf_arena *arena, const ch
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR) && !must_exist) return 0;
     if (fd < 0)
-        return hf__error_set(reterr, HF_ERR_IO, "cannot read %s: %s", path, strerror(errno));
+        return hf__error_set(reterr, HF_ERR_INVALID, "cannot read %s: %s", path, strerror(errno));
     char *text = hf__arena_alloc(arena, CONFIG_MAX + 1);
     size_t len = 0;
     ssize_t got = 1;
@@ -188,7 +196,7 @@ static int from_file(struct settings *settings, struct hf_arena *arena, const ch
     close(fd);
     if (!text) return hf__error_no_memory(reterr);
     if (got < 0)
-        return hf__error_set(reterr, HF_ERR_IO, "cannot read %s: %s", path, strerror(failed));
+        return hf__error_set(reterr, HF_ERR_INVALID, "cannot read %s: %s", path, strerror(failed));
     if (len > CONFIG_MAX)
         return hf__error_set(reterr, HF_ERR_LIMIT, "%s: longer than %d KiB", path,
                              CONFIG_MAX / 1024);

@@ -35,6 +35,7 @@ struct settings {
     bool trust_clock;
     bool hold_on_unavailable;
 
+    uint64_t decided;         /* a bit for each option that a variable or a file has settled */
     bool json;                /* of `output` */
     const char *store_from;   /* where the store was named, for doctor */
     char default_store[1088]; /* of the user, or of root */

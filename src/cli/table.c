@@ -38,7 +38,8 @@ static int create(struct cli *cli, struct hf_client *client, const struct option
     }
     int code = hf_table_create(client, &how, &error);
     if (code != 0) return cli_fail(cli, &error);
-    if (!cli->settings.quiet && !cli->settings.json) puts("the table is ready");
+    if (cli->settings.json) puts("{\"ready\":true}");
+    else if (!cli->settings.quiet) puts("the table is ready");
     return 0;
 }
 
@@ -92,10 +93,12 @@ static int check(struct cli *cli, struct hf_client *client, const struct options
     int code = hf_table_check(client, &error);
     if (code != 0) {
         cli_fail(cli, &error);
+        if (cli->settings.json) puts("{\"fits\":false}");
         return code == HF_ERR_INVALID || code == HF_ERR_NO_TABLE ? EXIT_NOT_ACQUIRED
                                                                  : EXIT_UNAVAILABLE;
     }
-    if (!cli->settings.quiet) puts("locks can be kept in the table");
+    if (cli->settings.json) puts("{\"fits\":true}");
+    else if (!cli->settings.quiet) puts("locks can be kept in the table");
     return 0;
 }
 
@@ -149,5 +152,6 @@ const struct command command_table = {
                 "  holdfast --store 'dynamodb://locks' --format awslabs table check",
     .options = options,
     .options_size = sizeof(struct options),
+    .holds_nothing = true,
     .run = table,
 };

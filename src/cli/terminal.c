@@ -1,5 +1,8 @@
 #include "cli/terminal.h"
 
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +10,6 @@
 #include <unistd.h>
 
 enum { LINE_MAX_BYTES = 512 };
-
-static bool progress_is_shown;
 
 bool terminal_colors(const char *when)
 {
@@ -30,19 +31,77 @@ const char *style_off(bool colors)
     return colors ? "\033[0m" : "";
 }
 
-void print_safely(FILE *to, const char *text)
+/* ---- standard error ---- */
+
+static pthread_mutex_t say_mutex = PTHREAD_MUTEX_INITIALIZER;
+static int patience_ms = 1000;
+static bool progress_is_shown;
+
+void say_patience(int ms)
 {
-    for (const char *at = text; *at; at++) {
+    pthread_mutex_lock(&say_mutex);
+    patience_ms = ms;
+    pthread_mutex_unlock(&say_mutex);
+}
+
+/* At most PIPE_BUF bytes: a pipe that can be written takes them all at once. With the mutex. */
+static void write_now(const char *text, size_t len)
+{
+    struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (len > PIPE_BUF) len = PIPE_BUF;
+    if (poll(&fd, 1, patience_ms) != 1 || !(fd.revents & POLLOUT)) return;
+    ssize_t done = write(STDERR_FILENO, text, len);
+    (void)done;
+}
+
+/* Bytes that would do something to a terminal become ?. */
+static size_t copy_safely(char *ret, size_t size, const char *text)
+{
+    size_t len = 0;
+    for (const char *at = text; *at && len + 1 < size; at++) {
         unsigned char c = (unsigned char)*at;
         bool c1 = c == 0xc2 && (unsigned char)at[1] >= 0x80 && (unsigned char)at[1] < 0xa0;
-        fputc(c < 0x20 || c == 0x7f || c1 ? '?' : c, to);
+        ret[len++] = (char)(c < 0x20 || c == 0x7f || c1 ? '?' : c);
         if (c1) at++;
+    }
+    ret[len] = '\0';
+    return len;
+}
+
+void say_line(const char *text)
+{
+    char line[2048];
+    pthread_mutex_lock(&say_mutex);
+    size_t len =
+        (size_t)snprintf(line, sizeof line, "%sholdfast: ", progress_is_shown ? "\r\033[K" : "");
+    progress_is_shown = false;
+    len += copy_safely(line + len, sizeof line - len - 1, text);
+    line[len++] = '\n';
+    write_now(line, len);
+    pthread_mutex_unlock(&say_mutex);
+}
+
+void print_safely(FILE *to, const char *text)
+{
+    char safe[1024];
+    while (*text) {
+        size_t len = strlen(text);
+        if (len > sizeof safe / 2) { /* not in the middle of a character */
+            len = sizeof safe / 2;
+            while (len > 1 && ((unsigned char)text[len] & 0xc0) == 0x80) len--;
+        }
+        char part[sizeof safe];
+        memcpy(part, text, len);
+        part[len] = '\0';
+        copy_safely(safe, sizeof safe, part);
+        fputs(safe, to);
+        text += len;
     }
 }
 
 void progress_show(const char *format, ...)
 {
-    char line[LINE_MAX_BYTES];
+    char line[LINE_MAX_BYTES], safe[LINE_MAX_BYTES + 8];
     va_list args;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
@@ -57,16 +116,18 @@ void progress_show(const char *format, ...)
         if (begins && columns++ == width) break;
     }
     line[at] = '\0';
-    fputs("\r\033[K", stderr);
-    print_safely(stderr, line);
-    fflush(stderr);
+    pthread_mutex_lock(&say_mutex);
+    size_t len = (size_t)snprintf(safe, sizeof safe, "\r\033[K");
+    len += copy_safely(safe + len, sizeof safe - len, line);
+    write_now(safe, len);
     progress_is_shown = true;
+    pthread_mutex_unlock(&say_mutex);
 }
 
 void progress_clear(void)
 {
-    if (!progress_is_shown) return;
-    fputs("\r\033[K", stderr);
-    fflush(stderr);
+    pthread_mutex_lock(&say_mutex);
+    if (progress_is_shown) write_now("\r\033[K", 4);
     progress_is_shown = false;
+    pthread_mutex_unlock(&say_mutex);
 }

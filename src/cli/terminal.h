@@ -14,6 +14,14 @@ bool terminal_colors(const char *when);
 const char *style_on(bool colors, enum style style);
 const char *style_off(bool colors);
 
+/*
+ * A line on standard error, from any thread. Nobody ever waits for whoever reads it: what cannot be
+ * written at once is waited for at most say_patience, and then dropped. A guard whose output is
+ * blocked must still guard.
+ */
+void say_line(const char *text);
+void say_patience(int ms);
+
 /* Bytes that would do something to a terminal are shown as ?; the width is that of the text. */
 void print_safely(FILE *to, const char *text);
 

@@ -15,20 +15,35 @@ static const int wanted[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
 static int signal_fd = -1, event_fd = -1;
 static sigset_t old_mask;
 
+static bool is_ignored(int signal)
+{
+    struct sigaction action;
+    return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 void wake_init(void)
 {
     sigset_t mask;
     sigemptyset(&mask);
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) sigaddset(&mask, wanted[i]);
-    sigaddset(&mask, SIGTTOU); /* for taking the terminal back */
-    sigprocmask(SIG_BLOCK, &mask, &old_mask);
-    sigdelset(&mask, SIGTTOU);
+    signal(SIGCHLD, SIG_DFL); /* ignored, children would vanish without a word */
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        /* What our caller ignores (nohup) stays ignored, by us and by the child. */
+        if (!is_ignored(wanted[i])) sigaddset(&mask, wanted[i]);
+    }
+    sigset_t blocked = mask;
+    sigaddset(&blocked, SIGTTOU); /* for taking the terminal back */
+    sigprocmask(SIG_BLOCK, &blocked, &old_mask);
     signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
     event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (signal_fd < 0 || event_fd < 0) {
         perror("holdfast");
         exit(71); /* EX_OSERR */
     }
+}
+
+void wake_let_signals_end(void)
+{
+    sigprocmask(SIG_SETMASK, &old_mask, NULL);
 }
 
 const sigset_t *wake_old_mask(void)

@@ -18,6 +18,9 @@ void wake_init(void);
 /* The mask that we were started with: for children. */
 const sigset_t *wake_old_mask(void);
 
+/* For what holds nothing: signals do what they do to every program. */
+void wake_let_signals_end(void);
+
 /* From any thread. */
 void wake_up(void);
 

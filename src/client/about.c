@@ -4,6 +4,11 @@
 #include "base/alloc.h"
 #include "client/client.h"
 
+const char *hf_client_owner(const struct hf_client *client)
+{
+    return client->core.options.owner.ptr; /* hf__arena_copy terminates */
+}
+
 int hf_store_time(struct hf_client *client, int64_t *ret_lo_unix_us, int64_t *ret_hi_unix_us,
                   struct hf_error *reterr)
 {

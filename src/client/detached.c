@@ -90,6 +90,9 @@ static int begin(struct hf_client *client, const char *grant, struct errand *ret
 {
     *ret = (struct errand){.client = client};
     int code = parse_grant(grant, &ret->claim, reterr);
+    const char *refusal =
+        code == 0 ? client->core.options.format->refuses_name(ret->claim.name) : NULL;
+    if (refusal) code = hf__error_set(reterr, HF_ERR_INVALID, "that is no grant: %s", refusal);
     if (code == 0) code = hf__client_hold(client, reterr);
     if (code != 0) return code;
     ret->core = &client->core.options;
@@ -118,7 +121,9 @@ static int prepare(struct errand *errand, int64_t lease_ms, struct hf_error *ret
     struct hf_claim *claim = &errand->claim;
     int64_t now_us = hf__client_now_us(errand->client);
     if (lease_ms > 0) claim->lease_ms = lease_ms;
-    if (claim->lease_ms <= 0) claim->lease_ms = errand->core->lease_ms;
+    if (claim->lease_ms <= 0)
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "records of this format do not say how long a lease is: give it");
     if (claim->limit > 0 && claim->lease_ms > shown->lease_ms)
         return hf__error_set(reterr, HF_ERR_UNSUPPORTED,
                              "a shared lock of this format keeps the lease that it came with");
@@ -197,7 +202,9 @@ int hf_grant_release(struct hf_client *client, const char *grant, struct hf_erro
 {
     struct errand errand;
     int code = begin(client, grant, &errand, reterr);
-    for (int i = 0; code == 0 && i < TRIES; i++) {
+    bool again = true;
+    for (int i = 0; code == 0 && again && i < TRIES; i++) {
+        again = false;
         const struct hf_core_options *core = errand.core;
         const struct hf_interval store = errand.call.answer.store;
         if (store.known && core->layout.keep_s)
@@ -213,8 +220,10 @@ int hf_grant_release(struct hf_client *client, const char *grant, struct hf_erro
             break;
         }
         code = adopt(&errand, true, errand.call.answer.item, reterr);
-        if (code == HF_ERR_LOST && ours) code = 0;
-        if (code == 0 && ours) break;
+        if (code == HF_ERR_LOST && ours) return end(&errand, 0);
+        again = code == 0;
     }
+    if (code == 0 && again)
+        code = hf__error_set(reterr, HF_ERR_BUSY, "others change it all the time; try again");
     return end(&errand, code);
 }

@@ -129,6 +129,31 @@ static int read_session(struct hf_client *client, struct hf_arena *arena, struct
     return code;
 }
 
+/* Shared holders live as long as the last of their sessions does; not known of many of them. */
+static int read_members(struct hf_client *client, struct hf_arena *arena,
+                        const struct hf_record *record, struct hf_liveness *ret,
+                        struct hf_error *reterr)
+{
+    enum { MOST = 32 };
+    *ret = (struct hf_liveness){0};
+    if (record->member_count > MOST) return 0;
+    ret->expires_unix_ms = 1; /* long ago */
+    for (size_t i = 0; i < record->member_count; i++) {
+        struct hf_session_record session = {0};
+        struct hf_slice id = record->members[i].session;
+        int code = id.len ? read_session(client, arena, id, &session, reterr) : 0;
+        if (code != 0) return code;
+        const struct hf_liveness *alive = &session.liveness;
+        if (id.len && !session.exists) continue;
+        if (id.len == 0 || session.damaged || alive->expires_unix_ms == 0) {
+            ret->expires_unix_ms = 0; /* cannot be judged */
+            return 0;
+        }
+        if (alive->expires_unix_ms > ret->expires_unix_ms) *ret = *alive;
+    }
+    return 0;
+}
+
 int hf_get(struct hf_client *client, const char *name, struct hf_lock_info **ret,
            struct hf_error *reterr)
 {
@@ -151,6 +176,11 @@ int hf_get(struct hf_client *client, const char *name, struct hf_lock_info **ret
             code = read_session(client, &arena, record.holder.session, &session, reterr);
             liveness = session.exists && !session.damaged ? &session.liveness : NULL;
         }
+        struct hf_liveness members;
+        if (record.member_count > 0) {
+            code = read_members(client, &arena, &record, &members, reterr);
+            liveness = &members;
+        }
         if (code == 0 && arena.failed) code = hf__error_no_memory(reterr);
         struct hf_lock_info *info =
             code == 0 ? hf__info_new(core, hf__slice_str(name), &record, liveness) : NULL;
@@ -169,47 +199,49 @@ struct page {
     struct hf_arena arena;
 };
 
-/*
- * A cursor is the key of the last item that was looked at: the length of its partition key, a
- * colon, that key, and its sort key.
- */
+/* A cursor is the key of the last item that was looked at, in hex: PARTITION.SORT */
 static const char *cursor_of(struct hf_arena *arena, const struct hf_layout *layout,
                              struct hf_item key)
 {
     const struct hf_value *hash = hf__item_get(key, layout->key_name);
     const struct hf_value *range = hf__item_get(key, layout->sort_name);
+    char number[HF_NUMBER_TEXT_SIZE];
     if (!hash || (range && range->type != HF_S)) return NULL;
-    struct hf_slice text = hf__key_text(arena, hash);
+    struct hf_slice text = hash->bytes;
     struct hf_slice sort = range ? range->bytes : HF_LIT("");
-    return hf__arena_printf(arena, "%zu:%.*s%.*s", text.len, HF_FMT(text), HF_FMT(sort)).ptr;
+    if (hash->type == HF_N) text = hf__slice(number, hf__number_print(hash->number, number));
+    char *cursor = hf__arena_alloc(arena, 2 * (text.len + sort.len) + 2);
+    if (!cursor) return NULL;
+    hf__hex_encode(text.ptr, text.len, cursor);
+    cursor[2 * text.len] = '.';
+    hf__hex_encode(sort.ptr, sort.len, cursor + 2 * text.len + 1);
+    return cursor;
+}
+
+static bool from_hex(struct hf_arena *arena, struct hf_slice hex, struct hf_slice *ret)
+{
+    char *bytes = hf__arena_alloc(arena, hex.len / 2 + 1);
+    if (!bytes || hex.len % 2 != 0) return false;
+    for (size_t i = 0; i < hex.len; i += 2) {
+        int high = hf__hex_value(hex.ptr[i]), low = hf__hex_value(hex.ptr[i + 1]);
+        if (high < 0 || low < 0) return false;
+        bytes[i / 2] = (char)(high * 16 + low);
+    }
+    *ret = hf__slice(bytes, hex.len / 2);
+    return true;
 }
 
 static int start_at(struct hf_arena *arena, const struct hf_layout *layout, const char *cursor,
                     struct hf_item *ret, struct hf_error *reterr)
 {
-    struct hf_slice rest = hf__slice_str(cursor);
-    uint64_t len = 0;
-    size_t digits = 0;
-    while (digits < rest.len && digits < 5 && rest.ptr[digits] >= '0' && rest.ptr[digits] <= '9')
-        len = len * 10 + (uint64_t)(rest.ptr[digits++] - '0');
-    if (digits == 0 || digits == rest.len || rest.ptr[digits] != ':' || len > rest.len - digits - 1)
+    const char *dot = strchr(cursor, '.');
+    struct hf_layout at = *layout;
+    struct hf_slice key;
+    at.prefix = HF_LIT("");
+    if (!dot || !from_hex(arena, hf__slice(cursor, (size_t)(dot - cursor)), &key) ||
+        !from_hex(arena, hf__slice_str(dot + 1), &at.sort_value))
         return hf__error_set(reterr, HF_ERR_INVALID,
                              "\"%.64s\" is no cursor; give the one of the page before", cursor);
-    struct hf_slice key = hf__slice(rest.ptr + digits + 1, (size_t)len);
-    struct hf_layout at = *layout;
-    at.prefix = HF_LIT("");
-    if (at.key_type == HF_B && hf__slice_starts(key, HF_LIT("0x"))) {
-        char *bytes = hf__arena_alloc(arena, key.len / 2 + 1);
-        if (!bytes) return hf__error_no_memory(reterr);
-        size_t count = 0;
-        for (size_t i = 2; i + 1 < key.len; i += 2) {
-            int high = hf__hex_value(key.ptr[i]), low = hf__hex_value(key.ptr[i + 1]);
-            if (high < 0 || low < 0) break; /* a name that begins with 0x */
-            bytes[count++] = (char)(high * 16 + low);
-        }
-        if (count == key.len / 2 - 1) key = hf__slice(bytes, count);
-    }
-    at.sort_value = hf__slice_skip(rest, digits + 1 + (size_t)len);
     *ret = hf__keyed_key(&at, arena, key);
     return 0;
 }

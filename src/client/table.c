@@ -129,7 +129,8 @@ static int create_table(struct hf_client *client, const struct hf_table_options 
     call.op.write_units = options->write_units;
     int code = hf__client_run(client, &call, reterr);
     hf__arena_free(&arena);
-    if (code != 0 && code != HF_ERR_TABLE_IN_USE) return code;
+    /* An earlier copy of the request may have made it. */
+    if (code != 0 && code != HF_ERR_TABLE_IN_USE && code != HF_ERR_OUTCOME_UNKNOWN) return code;
     code = wait_until_active(client, reterr);
     struct hf_table_status status;
     if (code == 0) code = describe_table(client, &status, reterr);

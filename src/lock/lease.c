@@ -418,6 +418,11 @@ void hf__core_ensure(struct hf_core *core, struct hf_grant *grant, int64_t at_le
         hf__job_done(core, job, HF_ERR_LOST, "the lock is not held any more");
         return;
     }
+    if (!(core->options.format->can & HF_CAN_RENEW)) {
+        hf__job_done(core, job, HF_ERR_UNSUPPORTED, "the format \"%s\" has no leases",
+                     core->options.format->name);
+        return;
+    }
     struct hf_lease *lease = grant->lease;
     if (grant->limit > 0 && !lease->is_session && at_least_ms > lease->lease_ms) {
         hf__job_done(core, job, HF_ERR_UNSUPPORTED,

@@ -42,6 +42,17 @@ class Grants(CommandTest):
         self.assertEqual(sorted(said), ["expires", "grant", "left_ms", "name", "owner", "token"])
         self.run_ok("release", said["grant"])
 
+    def test_a_grant_that_nobody_can_read_is_given_back(self):
+        subprocess.run(["bash", "-c", f"(sleep 0.2; {HOLDFAST} acquire -q --lease 60s job) | true; sleep 0.5"],
+                       env=self.env, timeout=ENOUGH)
+        self.assertEqual(self.state("job"), "free")
+
+    def test_hold_reads_what_it_is_given(self):
+        with open("/dev/zero") as zeros:
+            process = self.start("acquire", "--hold", "job", stdin=zeros)
+            process.stdout.readline()
+            self.assertEqual(self.end(process), 143)
+
     def test_expire(self):
         grant = self.run_ok("acquire", "-q", "--lease", "500ms", "job").strip()
         wait_until(lambda: self.state("job") == "expired")
@@ -55,7 +66,9 @@ class Grants(CommandTest):
         code, out, err = self.run_it("acquire", "-n", "job")
         self.assertEqual((code, out), (1, ""))
         self.assertIn("held by", err)
-        self.assertEqual(self.run_it("acquire", "-n", "-E", "5", "job")[0], 5)
+        for code in [0, 5, 255]:
+            self.assertEqual(self.run_it("acquire", "-n", "-E", str(code), "job")[0], code)
+        self.assertEqual(self.run_it("acquire", "-n", "-E", "256", "job")[0], 64)
         for words, says in [
             (["renew", "nonsense"], "is no grant"),
             (["release", "job"], "--force"),
@@ -103,7 +116,9 @@ class Grants(CommandTest):
             options = ["--format", form, "--table", "t-" + form]
             self.run_ok(*options, "table", "create", "-q")
             grant = self.run_ok(*options, "acquire", "-q", "--lease", "1m", name).strip()
-            self.run_ok(*options, "renew", grant)
+            self.run_ok(*options, "renew", "--lease", "2m", grant)
+            self.assertEqual(self.run_it(*options, "renew", grant)[0],
+                             64 if form in ["dlock", "single-table"] else 0)
             self.assertEqual(self.run_it(*options, "run", "-n", name, "true")[0], 1, form)
             self.run_ok(*options, "release", grant)
             self.run_ok(*options, "run", "-n", name, "true")
@@ -192,6 +207,24 @@ class Looks(CommandTest):
         self.assertRegex(watcher.stdout.readline(), r"^20.*Z  job-2  free$")
         self.end(watcher)
 
+    def test_at_dead_readers(self):
+        holder = self.holder("job", "-s", "--lease", "1s")
+        self.assertEqual(self.run_it("get", "-q", "job")[0], 0)
+        holder.kill()
+        wait_until(lambda: self.state("job") == "expired")
+        self.assertEqual(self.run_it("get", "-q", "job")[0], 1)
+
+    def test_at_a_store_that_is_not_there(self):
+        keys = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y"}
+        for words in [["watch", "job"], ["elect", "job"], ["get", "job"], ["list"]]:
+            code, _, err = self.run_it("--store", "dynamodb://table?region=us-east-1&endpoint=http://127.0.0.1:1",
+                                       *words, env=keys)
+            self.assertEqual(code, 69, words)
+
+    def test_options_before_the_command(self):
+        self.assertEqual(json.loads(self.run_ok("-qo", "json", "list")), {"locks": []})
+        self.assertIn("holdfast ", self.run_ok("list", "--version"))
+
     def test_into_a_pipe_that_closes(self):
         done = subprocess.run(["bash", "-c", f"{HOLDFAST} list --help | head -n 1"], env=self.env,
                               capture_output=True, text=True, timeout=ENOUGH)
@@ -242,6 +275,9 @@ class Settings(CommandTest):
         with open(other, "w") as file:
             file.write("owner = from the other\n")
         self.assertEqual(self.owner("--config", other), "from the other")
+        with open(other, "w") as file:
+            file.write("quiet = true\n")
+        self.assertEqual(self.run_ok("--config", other, "get", "job", env={"HOLDFAST_QUIET": "0"})[:5], "state")
         os.makedirs(os.path.join(self.path, "xdg", "holdfast"))
         with open(os.path.join(self.path, "xdg", "holdfast", "config"), "w") as file:
             file.write("owner = xdg")
@@ -258,7 +294,7 @@ class Settings(CommandTest):
             code, _, err = self.run_it("--config", config, "run", "job", "true")
             self.assertNotEqual(code, 0, text[:20])
             self.assertIn(says, err)
-        self.assertEqual(self.run_it("--config", "/nonexistent", "list")[0], 69)
+        self.assertEqual(self.run_it("--config", "/nonexistent", "list")[0], 64)
         code, _, err = self.run_it("list", env={"HOLDFAST_LEASE": "x"})
         self.assertEqual(code, 64)
         self.assertIn("HOLDFAST_LEASE", err)
@@ -336,6 +372,17 @@ class Doctor(CommandTest):
         said = json.loads(self.run_it("doctor", "-o", "json")[1])["checks"]
         self.assertTrue({"check", "verdict", "detail"} == set(said[0]))
 
+    def test_a_format_without_leases(self):
+        form = ["--format", "fail-closed", "--table", "closed-" + os.urandom(4).hex()]
+        self.run_ok(*form, "table", "create", "-q")
+        code, out, err = self.run_it(*form, "doctor")
+        self.assertLessEqual(code, 1, out + err)
+        self.assertIn("it has no leases", out)
+        self.assertEqual(self.run_ok(*form, "list", "-q", "--held"), "")
+        said = self.run_json(*form, "acquire", "job")
+        self.assertIsNone(said["expires"])
+        self.run_ok(*form, "release", said["grant"])
+
     def test_something_is_wrong(self):
         code, out, _ = self.run_it("--store", "file:/nonexistent/x", "doctor")
         self.assertEqual(code, 2)
@@ -367,6 +414,9 @@ class Bench(CommandTest):
         for part in said.values():
             self.assertGreater(part["count"], 0)
             self.assertLessEqual(part["p50_ms"], part["p99_ms"])
+        process = self.start("bench", "-d", "60s")
+        time.sleep(0.5)
+        self.assertEqual(self.end(process, signal.SIGINT), 130)
         out = self.run_ok("bench", "-c", "1", "-d", "200ms")
         self.assertIn("▇", out)
 

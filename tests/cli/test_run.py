@@ -160,7 +160,9 @@ class Refuses(CommandTest):
             (["run", "--lease", "1ms", "job", "true"], "lease of 1 ms"),
             (["run", "", "true"], "at least one byte"),
             (["run", "holdfast:x", "true"], "reserved"),
-            (["run", "--limit", "x", "job", "true"], "is no number"),
+            (["run", "--limit", "x", "job", "true"], "no positive number"),
+            (["run", "--lease", "0", "job", "true"], "cannot be 0"),
+            (["--store", "memory:", "run", "job", "true"], "memory: is gone"),
             (["--format", "nonsense", "run", "job", "true"], "no table format"),
             (["--store", "nonsense:", "run", "job", "true"], "is not a store"),
             (["nonsense"], "no command"),
@@ -311,6 +313,63 @@ def child_of(pid):
     return read(f"/proc/{pid}/task/{pid}/children").split()[0]
 
 
+class WithoutListeners(CommandTest):
+    """Nobody reads what it says; it must guard all the same."""
+
+    def test_a_blocked_standard_error_stops_no_kill(self):
+        for form in ["sh", "python"]:
+            log = os.path.join(self.path, "lived-" + form)
+            end, full = os.pipe()
+            os.set_blocking(full, False)
+            try:
+                while True:
+                    os.write(full, b"x" * 4096)
+            except BlockingIOError:
+                pass
+            os.set_blocking(full, True)
+            command = [sys.executable, "-c", STUBBORN, log] if form == "python" else [
+                "sh", "-c", f"while :; do date +%s.%N >>{log}; sleep 0.05; done"]
+            process = self.start("--lease", "2s", "run", "job", "--", *command, stderr=full)
+            os.close(full)
+            wait_until(lambda: read(log).count("\n") > 1)
+            self.run_ok("release", "--force", "--reason", "a test", "job")
+            self.assertEqual(process.wait(ENOUGH), 75)
+            os.close(end)
+
+    def test_signals_that_our_caller_ignores(self):
+        def ignore():
+            for number in [signal.SIGCHLD, signal.SIGHUP, signal.SIGINT]:
+                signal.signal(number, signal.SIG_IGN)
+        process = self.start("run", "job", "--", "sh", "-c", "exit 3", preexec_fn=ignore)
+        self.assertEqual(process.wait(ENOUGH), 3)
+        holder = self.holder()
+        process = self.start("run", "-w", "1.5s", "job", "true", preexec_fn=ignore)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(ENOUGH), 1)
+        self.end(holder)
+
+    def test_closed_standard_files(self):
+        done = subprocess.run(["sh", "-c", f"{HOLDFAST} run job -- true <&- >&- 2>&-; echo $?"], env=self.env,
+                              capture_output=True, text=True, timeout=ENOUGH)
+        self.assertEqual(done.stdout, "0\n")
+        done = subprocess.run(["sh", "-c", f"{HOLDFAST} acquire --hold job <&-"], env=self.env,
+                              capture_output=True, text=True, timeout=ENOUGH)
+        self.assertEqual(done.returncode, 0)
+
+    def test_what_the_command_has_left_behind_is_killed(self):
+        log = os.path.join(self.path, "lived")
+        process = self.start("--lease", "2s", "run", "job", "--", "sh", "-c",
+                             f"setsid sh -c 'while :; do echo x >>{log}; sleep 0.05; done' & exec sleep 300")
+        wait_until(lambda: read(log).count("\n") > 1)
+        self.run_ok("release", "--force", "--reason", "a test", "job")
+        self.assertEqual(process.wait(ENOUGH), 75)
+        count = read(log).count("\n")
+        time.sleep(0.3)
+        self.assertLessEqual(read(log).count("\n"), count + 1)
+
+
 class OnATerminal(CommandTest):
     def test_shows_who_is_in_the_way(self):
         holder = self.holder("job", "--owner", "alice@web1")
@@ -370,6 +429,20 @@ class OnATerminal(CommandTest):
         time.sleep(0.5)
         terminal.send("hello\n")
         terminal.expect("got hello")
+        terminal.send("exit\n")
+        terminal.wait()
+
+    def test_a_command_that_reads_the_terminal_itself(self):
+        terminal = Terminal(self, ["--norc", "-i"], env={"PS1": "prompt> "}, program="/bin/bash")
+        terminal.expect("prompt> ")
+        terminal.send(f"echo in | {HOLDFAST} run job -- sh -c 'read a </dev/tty; echo got $a'\n")
+        time.sleep(0.5)
+        terminal.send("hello\n")
+        terminal.expect("got hello")
+        terminal.send(f"{HOLDFAST} run job -- sh -c 'read a </dev/tty; echo got $a' </dev/null\n")
+        time.sleep(0.5)
+        terminal.send("again\n")
+        terminal.expect("got again")
         terminal.send("exit\n")
         terminal.wait()
 
