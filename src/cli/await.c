@@ -91,6 +91,7 @@ struct waiting {
     int64_t begin_ms;    /* on the boot clock */
     int64_t deadline_ms; /* likewise; HF_FOREVER */
     char last_owner[OWNER_SIZE];
+    const char *self; /* our own name: we are not in our way */
 };
 
 static void show(struct waiting *waiting)
@@ -99,7 +100,7 @@ static void show(struct waiting *waiting)
     char owner[OWNER_SIZE], age[MOMENT_SIZE], left[MOMENT_SIZE];
     char who[OWNER_SIZE + 96] = "", until[96] = "";
     pthread_mutex_lock(&news->mutex);
-    bool held = news->seen && news->held;
+    bool held = news->seen && news->held && strcmp(news->owner, waiting->self) != 0;
     int64_t since = news->since_unix_ms, expires = news->expires_unix_ms, holders = news->holders;
     snprintf(owner, sizeof owner, "%s", news->owner);
     pthread_mutex_unlock(&news->mutex);
@@ -256,6 +257,7 @@ int await_lock(struct cli *cli, struct hf_client *client, const char *name,
         .options = options,
         .news = &the_news,
         .begin_ms = boot_ms(),
+        .self = hf_client_owner(client),
         .shows = options->wait_ms > 0 && !cli->settings.quiet && isatty(STDERR_FILENO),
         .deadline_ms =
             options->wait_ms >= HF_FOREVER - boot_ms() ? HF_FOREVER : boot_ms() + options->wait_ms,

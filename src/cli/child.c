@@ -75,6 +75,7 @@ static char **environment_with(const struct child_variable *variables, struct hf
     char **all = hf__arena_zalloc(arena, count + 1, sizeof *all);
     if (!all) return NULL;
     for (const struct child_variable *v = variables; v->name; v++) {
+        if (!v->value) continue;
         struct hf_slice text = hf__arena_printf(arena, "%s=%s", v->name, v->value);
         if (!text.ptr) return NULL;
         all[at++] = (char *)text.ptr;
@@ -118,6 +119,7 @@ int child_start(struct child *child, char *const *argv, const struct child_varia
     bool foreground = terminal >= 0 && tcgetpgrp(terminal) == getpgrp();
     bool owns_terminal = foreground && getpid() == getpgrp() && isatty(STDOUT_FILENO);
     *child = (struct child){.has_terminal = owns_terminal,
+                            .had_terminal = owns_terminal,
                             .own_group = owns_terminal || !foreground,
                             .terminal = terminal};
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -142,6 +144,14 @@ int child_start(struct child *child, char *const *argv, const struct child_varia
     child->is_over = true;
     child_end(child);
     return error;
+}
+
+bool child_is_foreground(void)
+{
+    int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC);
+    bool foreground = terminal >= 0 && tcgetpgrp(terminal) == getpgrp();
+    if (terminal >= 0) close(terminal);
+    return foreground;
 }
 
 void child_signal(const struct child *child, int signal)

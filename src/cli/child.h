@@ -19,6 +19,7 @@ struct child {
     pid_t pid;
     bool own_group;
     bool has_terminal;
+    bool had_terminal; /* when it was started */
     bool is_over;
     bool is_stopped;
     bool is_suspended; /* … by its terminal, so that its shell can go on */
@@ -32,7 +33,8 @@ struct child {
  */
 void child_remember_files(void);
 
-/* Variables for it, in front of ours; pairs of name and value, the last one {NULL}. */
+/* Variables for it, in front of ours; pairs of name and value, the last one {NULL}. A value of
+ * NULL: not set. */
 struct child_variable {
     const char *name;
     const char *value;
@@ -41,6 +43,9 @@ struct child_variable {
 /* 0, or errno with which the program could not be executed. */
 int child_start(struct child *child, char *const *argv, const struct child_variable *variables,
                 struct hf_arena *arena);
+
+/* Whether the terminal's Ctrl-C is meant for us. */
+bool child_is_foreground(void);
 
 void child_signal(const struct child *child, int signal);
 /* After SIGCHLD: learns what became of it. */

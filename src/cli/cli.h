@@ -36,6 +36,7 @@ struct cli {
     struct arguments arguments; /* the words that are no options */
     struct hf_arena arena;
     bool colors;
+    int dies_of;            /* SIGINT of the terminal, if that is what ended it; 0: nothing */
     int64_t given_lease_ms; /* --lease, without variables and files; 0: not given */
 };
 

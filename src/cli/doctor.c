@@ -116,7 +116,7 @@ static bool check_table(struct examination *exam, struct hf_client *client)
     report(exam, VERDICT_OK, "store", "answers");
     if (hf_table_check(client, &error) != 0) {
         report(exam, VERDICT_FAIL, "table", "%s%s", error.message,
-               status.exists ? "" : ": holdfast table create");
+               status.exists ? "" : "; create it with: holdfast table create");
         return false;
     }
     report(exam, VERDICT_OK, "table", "its key fits; about %lld items",

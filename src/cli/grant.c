@@ -133,8 +133,7 @@ static int acquire_with(struct cli *cli, struct hf_client *client,
     if (signal) return EXIT_BY_SIGNAL + signal;
     if (code != 0) {
         int exit_code = cli_fail(cli, &error);
-        bool conflict =
-            code == HF_ERR_HELD || code == HF_ERR_TIMED_OUT || code == HF_ERR_OTHER_LIMIT;
+        bool conflict = code == HF_ERR_HELD || code == HF_ERR_TIMED_OUT;
         return conflict ? conflict_code : exit_code;
     }
     if (!given->hold) code = hf_lock_grant(lock, grant, &error);
@@ -259,7 +258,7 @@ static const struct option release_options[] = {
     {"reason", 0, OPTION_TEXT, "TEXT", offsetof(struct release_options, reason),
      "why, for whoever asks; stored with the lock"},
     {"timeout", 0, OPTION_DURATION, "DUR", offsetof(struct release_options, timeout_ms),
-     "how long the holder has to obey (default: 1m)"},
+     "shared holders: how long they have to obey (default: 1m)"},
     {0},
 };
 

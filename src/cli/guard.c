@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/child.h"
@@ -14,6 +15,7 @@
 enum {
     LEASE_MS = 20000, /* the library's own */
     SAY_MS = 1000,
+    RELEASE_MS = 5000, /* after the command has ended */
     KILL_AFTER_MOST_MS = 10000,
     MARGIN_LEAST_MS = 20,
     MARGIN_MOST_MS = 1000,
@@ -51,12 +53,13 @@ int guard_release(struct hf_lock *lock, struct hf_error *reterr)
 {
     int code = hf_release_async(lock, NULL, reterr);
     bool ended = code != 0;
+    int64_t give_up_ms = boot_ms() + RELEASE_MS;
     while (!ended) {
         pthread_mutex_lock(&news_mutex);
         ended = has_ended;
         pthread_mutex_unlock(&news_mutex);
-        int signal = ended ? 0 : wake_wait(WAKE_NEVER);
-        if (signal > 0 && wake_is_end(signal))
+        int signal = ended ? 0 : wake_wait(give_up_ms - boot_ms() > 0 ? give_up_ms - boot_ms() : 0);
+        if (!ended && ((signal > 0 && wake_is_end(signal)) || boot_ms() >= give_up_ms))
             return hf__error_set(reterr, HF_ERR_OUTCOME_UNKNOWN, "interrupted");
     }
     if (code != 0) return code;
@@ -134,8 +137,12 @@ static void kill_now(struct guard *guard)
     int64_t left = guard->certain_until_ms - boot_ms();
     guard->killed = true;
     child_kill_all(&guard->child);
-    cli_note(guard->cli, "lock \"%s\": the command gets SIGKILL, %lld ms before the lease ends",
-             hf_lock_name(guard->lock), (long long)(left > 0 ? left : 0));
+    if (left > 0)
+        cli_note(guard->cli, "lock \"%s\": the command gets SIGKILL, %lld ms before the lease ends",
+                 hf_lock_name(guard->lock), (long long)left);
+    else
+        cli_note(guard->cli, "lock \"%s\": its lease is over; the command gets SIGKILL",
+                 hf_lock_name(guard->lock));
 }
 
 /* Does what is due; returns how long to wait for the next. */
@@ -204,10 +211,12 @@ struct guard_result guard_run(struct cli *cli, struct hf_lock *lock, char *const
 {
     char token[24], why[sizeof news];
     snprintf(token, sizeof token, "%lld", (long long)hf_lock_token(lock));
-    const struct child_variable variables[] = {{"HOLDFAST_LOCK", hf_lock_name(lock)},
-                                               {"HOLDFAST_TOKEN", token},
-                                               {"HOLDFAST_OWNER", hf_lock_owner(lock)},
-                                               {0}};
+    /* A format without tokens has none to show: not even 0. */
+    const struct child_variable variables[] = {
+        {"HOLDFAST_LOCK", hf_lock_name(lock)},
+        {"HOLDFAST_OWNER", hf_lock_owner(lock)},
+        {"HOLDFAST_TOKEN", hf_lock_token(lock) ? token : NULL},
+        {0}};
     struct guard guard = {.cli = cli, .lock = lock};
     plan(&guard, options);
     guard.certain_until_ms = boot_ms() + hf_lock_left_ms(lock);
@@ -226,6 +235,9 @@ struct guard_result guard_run(struct cli *cli, struct hf_lock *lock, char *const
     say_patience(SAY_MS);
     child_end(&guard.child);
     bool lost = guard.terminating || is_lost(why);
+    int killed_by = WIFSIGNALED(guard.child.status) ? WTERMSIG(guard.child.status) : 0;
+    if (!lost && killed_by == SIGINT && (guard.child.had_terminal || !guard.child.own_group))
+        cli->dies_of = killed_by;
     return (struct guard_result){
         .exit_code = lost ? EXIT_LOST : child_exit_code(&guard.child),
         .was_started = true,

@@ -41,12 +41,14 @@ void put_lock(struct hf_json_writer *json, const struct hf_lock_info *info, int6
     json_text(json, "name", info->name);
     if (info->sort_key) json_text(json, "sort_key", info->sort_key);
     json_text(json, "state", state_of(info, now_ms));
-    json_bool(json, "held", info->held);
-    json_text(json, "owner", info->owner);
+    bool held = info->held && !has_expired(info, now_ms);
+    json_bool(json, "held", held);
+    json_text(json, "owner", held ? info->owner : NULL);
+    json_text(json, "last_owner", info->owner);
     json_number(json, "token", info->token);
-    json_number(json, "holders", info->held ? info->holders : 0);
+    json_number(json, "holders", held ? info->holders : 0);
     json_number(json, "limit", info->limit);
-    json_moment(json, "since", info->since_unix_ms);
+    json_moment(json, "since", held ? info->since_unix_ms : 0);
     json_number(json, "lease_ms", info->lease_ms);
     json_moment(json, "expires", info->held ? info->expires_unix_ms : 0);
     hf__json_put_name(json, "data");

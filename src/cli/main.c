@@ -18,6 +18,7 @@ static const struct command *const commands[] = {
     &command_get,   &command_list,    &command_watch, &command_elect,
     &command_table, &command_doctor,  &command_bench,
 };
+enum { FILE_POLL_MS = 100 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 /* ---- errors ---- */
@@ -27,9 +28,7 @@ static const struct {
     const char *hint;
 } hints[] = {
     {HF_ERR_NO_TABLE, "create it with: holdfast table create"},
-    {HF_ERR_CREDENTIALS, "holdfast doctor says where they were looked for"},
     {HF_ERR_DENIED, "holdfast doctor tries out which permissions are missing"},
-    {HF_ERR_UNREACHABLE, "holdfast doctor says more; --retry waits for the store"},
 };
 
 int cli_exit_code(int error_code)
@@ -39,10 +38,10 @@ int cli_exit_code(int error_code)
     case HF_ERR_INVALID:
     case HF_ERR_SYNTAX:
     case HF_ERR_UNSUPPORTED:
-    case HF_ERR_LIMIT: return EXIT_USAGE;
+    case HF_ERR_LIMIT:
+    case HF_ERR_OTHER_LIMIT: return EXIT_USAGE;
     case HF_ERR_HELD:
     case HF_ERR_TIMED_OUT:
-    case HF_ERR_OTHER_LIMIT:
     case HF_ERR_ABSENT: return EXIT_NOT_ACQUIRED;
     case HF_ERR_LOST: return EXIT_LOST;
     case HF_ERR_NO_MEMORY: return EXIT_INTERNAL;
@@ -117,12 +116,14 @@ bool cli_parse_exit_code(const char *text, int *ret)
 /* ---- output ---- */
 
 static bool output_failed;
+static int write_error; /* errno of the first write that failed */
 
 bool cli_print_json(struct hf_buf *buf)
 {
     hf__buf_char(buf, '\n');
     bool good = !buf->failed && fwrite(buf->data, 1, buf->len, stdout) == buf->len;
     good = fflush(stdout) == 0 && good;
+    if (ferror(stdout) && !write_error) write_error = errno;
     if (!good && !ferror(stdout)) output_failed = true; /* too much, or out of memory */
     return good;
 }
@@ -130,7 +131,8 @@ bool cli_print_json(struct hf_buf *buf)
 int cli_finish_output(int exit_code)
 {
     bool good = fflush(stdout) == 0 && !ferror(stdout);
-    if (!good && errno == EPIPE) return exit_code; /* nobody wants to know any more */
+    if (!good && (write_error == EPIPE || errno == EPIPE))
+        return exit_code; /* nobody wants to know any more */
     if (good && !output_failed) return exit_code;
     cli_usage("cannot write: %s", good ? "out of memory" : strerror(errno));
     return exit_code ? exit_code : EXIT_UNAVAILABLE;
@@ -196,7 +198,10 @@ int cli_open(struct cli *cli, const struct client_use *use, struct hf_client **r
         .session = use->detached ? HF_SESSION_OFF : HF_SESSION_AUTO,
         .warn_ms = use->detached ? HF_NONE : 0,
         .request_timeout_ms = settings->request_timeout_ms,
-        .poll_limit_ms = settings->poll_ms,
+        /* A file is cheap to look at. */
+        .poll_limit_ms = settings->poll_ms                           ? settings->poll_ms
+                         : strncmp(settings->store, "file:", 5) == 0 ? FILE_POLL_MS
+                                                                     : 0,
         .skew_ms = settings->skew_ms,
         .create_table = use->create_table,
         .key_name = settings->key_name,
@@ -394,7 +399,12 @@ int main(int argc, char **argv)
         else if (topic == word) code = general_help();
         else code = cli_usage("there is no command \"%s\"; see holdfast --help", topic);
     } else if (word) {
-        code = cli_usage("there is no command \"%s\"; see holdfast --help", word);
+        /* Perhaps it is the value of an option that there is not. */
+        struct hf_error error;
+        const struct option_set set = {settings_options, &cli.settings};
+        if (options_take(&set, 1, &cli.arguments, 0, &error) != 0)
+            code = cli_usage("%s; see holdfast --help", error.message);
+        else code = cli_usage("there is no command \"%s\"; see holdfast --help", word);
     } else {
         struct hf_error error;
         const struct option_set set = {settings_options, &cli.settings};
@@ -410,5 +420,6 @@ int main(int argc, char **argv)
         }
     }
     hf__arena_free(&cli.arena);
+    if (cli.dies_of) wake_die_of(cli.dies_of);
     return code;
 }

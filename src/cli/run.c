@@ -1,10 +1,12 @@
 /* holdfast run: a command under a lock. */
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/await.h"
+#include "cli/child.h"
 #include "cli/cli.h"
 #include "cli/guard.h"
 #include "cli/moment.h"
@@ -126,10 +128,18 @@ static int run_locked(struct cli *cli, struct hf_client *client, const struct op
     struct hf_error error;
     int signal;
     guard_listen(&how);
+    const char *outer = getenv("HOLDFAST_LOCK");
+    if (outer && strcmp(outer, name) == 0 && given->wait_ms > 0 && !given->shared && !given->limit)
+        cli_note(cli, "this already runs under the lock \"%s\": it waits for itself", name);
     int code = await_lock(cli, client, name, &await, &how, &lock, &signal, &error);
+    if (signal == SIGINT && child_is_foreground()) cli->dies_of = SIGINT;
     if (signal) return EXIT_BY_SIGNAL + signal;
-    if (code == HF_ERR_HELD || code == HF_ERR_TIMED_OUT || code == HF_ERR_OTHER_LIMIT) {
-        if (cli->settings.verbose || code == HF_ERR_OTHER_LIMIT) cli_fail(cli, &error);
+    if (code == HF_ERR_OTHER_LIMIT) { /* that is a mistake, and no conflict */
+        cli_fail(cli, &error);
+        return EXIT_USAGE;
+    }
+    if (code == HF_ERR_HELD || code == HF_ERR_TIMED_OUT) {
+        if (cli->settings.verbose) cli_fail(cli, &error);
         return given->conflict_code;
     }
     if (code != 0) return cli_fail(cli, &error);
@@ -179,7 +189,7 @@ const struct command command_run = {
     .text =
         "Acquires the lock NAME, runs the command, and releases the lock. If the lock is about\n"
         "to be lost, the command and all that it has started get SIGTERM, and SIGKILL before\n"
-        "somebody else can have it. Flags are those of flock(1).\n\n"
+        "the lease ends. The flags of flock(1) that make sense here mean the same.\n\n"
         "The command sees HOLDFAST_LOCK, HOLDFAST_TOKEN and HOLDFAST_OWNER.\n\n"
         "Exit code: that of the command, or 128 + signal; 1 (-E) not acquired; 64 wrong usage;\n"
         "69 the store cannot be used; 75 the lock was lost; 126, 127 the command cannot be\n"

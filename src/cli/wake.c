@@ -41,6 +41,17 @@ void wake_init(void)
     }
 }
 
+void wake_die_of(int number)
+{
+    sigset_t mask;
+    sigemptyset(&mask);
+    sigaddset(&mask, number);
+    fflush(NULL);
+    signal(number, SIG_DFL);
+    raise(number);
+    sigprocmask(SIG_UNBLOCK, &mask, NULL);
+}
+
 void wake_let_signals_end(void)
 {
     sigprocmask(SIG_SETMASK, &old_mask, NULL);

@@ -18,6 +18,12 @@ void wake_init(void);
 /* The mask that we were started with: for children. */
 const sigset_t *wake_old_mask(void);
 
+/*
+ * Ends us by the signal that ended our child: a shell that runs a script goes on after Ctrl-C
+ * unless what it waits for has died of it.
+ */
+void wake_die_of(int signal);
+
 /* For what holds nothing: signals do what they do to every program. */
 void wake_let_signals_end(void);
 

@@ -1,3 +1,4 @@
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,11 @@ static struct hf_slice default_owner(struct hf_arena *arena)
     if (gethostname(host, sizeof host - 1) != 0 || !host[0]) memcpy(host, "localhost", 10);
     const char *user = getenv("USER");
     if (!user || !*user) user = getenv("LOGNAME");
+    struct passwd entry, *found = NULL;
+    char texts[1024];
+    if ((!user || !*user) && getpwuid_r(getuid(), &entry, texts, sizeof texts, &found) == 0 &&
+        found)
+        user = found->pw_name;
     if (user && *user) return hf__arena_printf(arena, "%s@%s:%d", user, host, (int)getpid());
     return hf__arena_printf(arena, "uid%d@%s:%d", (int)getuid(), host, (int)getpid());
 }

@@ -74,9 +74,7 @@ static int check_table(struct hf_client *client, struct hf_error *reterr)
     int code = describe_table(client, &status, reterr);
     if (code != 0) return code;
     if (!status.exists)
-        return hf__error_set(reterr, HF_ERR_NO_TABLE,
-                             "there is no table \"%.*s\"; create it with hf_table_create",
-                             HF_FMT(table));
+        return hf__error_set(reterr, HF_ERR_NO_TABLE, "there is no table \"%.*s\"", HF_FMT(table));
     if (!status.key_fits)
         return hf__error_set(reterr, HF_ERR_INVALID,
                              "the key of table \"%.*s\" is not what the format needs (\"%.*s\"); "

@@ -14,6 +14,11 @@ import time
 import unittest
 import uuid
 
+# Whoever started us in the background ignores some; what we start shall not.
+for number in [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
+               signal.SIGCHLD]:
+    signal.signal(number, signal.SIG_DFL)
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HOLDFAST = os.path.abspath(os.environ.get("HOLDFAST_COMMAND", os.path.join(ROOT, "build/dev/src/holdfast")))
 DYNAMODB = os.environ.get("HOLDFAST_TEST_STORE", "").startswith("dynamodb:")
@@ -27,6 +32,11 @@ def wait_until(condition, seconds=ENOUGH, what="it"):
             return
         time.sleep(0.02)
     raise AssertionError(f"{what} did not happen in {seconds} s")
+
+
+def exit_code(status):
+    """As a shell sees it: a death by signal is 128 and its number."""
+    return 128 - status if status < 0 else status
 
 
 def read(path):
@@ -110,7 +120,7 @@ class CommandTest(unittest.TestCase):
 
     def end(self, process, how=signal.SIGTERM):
         process.send_signal(how)
-        return process.wait(ENOUGH)
+        return exit_code(process.wait(ENOUGH))
 
     # ---- the store cannot be used ----
 
@@ -167,7 +177,7 @@ class Terminal:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 self.pid = 0
-                return os.waitstatus_to_exitcode(status)
+                return exit_code(os.waitstatus_to_exitcode(status))
         raise AssertionError(f"still there: {self.text!r}")
 
     def close(self):

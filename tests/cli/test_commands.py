@@ -137,6 +137,8 @@ class Looks(CommandTest):
         said = self.run_json("get", "job")
         self.assertEqual((said["owner"], said["held"], said["holders"], said["data"]), ("alice", True, 1, "hello"))
         self.end(holder)
+        said = self.run_json("get", "job")
+        self.assertEqual((said["owner"], said["last_owner"], said["since"]), (None, "alice", None))
 
     def test_at_all(self):
         self.assertEqual(self.run_ok("list"), "")
@@ -212,7 +214,7 @@ class Looks(CommandTest):
         self.assertEqual(self.run_it("get", "-q", "job")[0], 0)
         holder.kill()
         wait_until(lambda: self.state("job") == "expired")
-        self.assertEqual(self.run_it("get", "-q", "job")[0], 1)
+        wait_until(lambda: self.run_it("get", "-q", "job")[0] == 1)
 
     def test_at_a_store_that_is_not_there(self):
         keys = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y"}

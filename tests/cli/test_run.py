@@ -8,7 +8,7 @@ import sys
 import time
 import unittest
 
-from harness import DYNAMODB, ENOUGH, HOLDFAST, CommandTest, Terminal, main, read, wait_until
+from harness import DYNAMODB, ENOUGH, HOLDFAST, CommandTest, Terminal, exit_code, main, read, wait_until
 
 
 class Runs(CommandTest):
@@ -19,6 +19,18 @@ class Runs(CommandTest):
 
     def test_the_dashes_may_be_left_out(self):
         self.assertEqual(self.run_ok("run", "job", "echo", "-n", "x"), "x")
+
+    def test_a_format_without_tokens_shows_none(self):
+        form = ["--format", "awslabs", "--table", "a" + os.urandom(4).hex()]
+        self.run_ok(*form, "table", "create", "-q")
+        self.assertEqual(self.run_ok(*form, "run", "job", "-c", "echo ${HOLDFAST_TOKEN-unset}"), "unset\n")
+
+    def test_another_limit_is_a_mistake(self):
+        holder = self.holder("job", "--limit", "2")
+        code, _, err = self.run_it("run", "-E", "0", "--limit", "3", "job", "true")
+        self.assertEqual(code, 64)
+        self.assertIn("another limit", err)
+        self.end(holder)
 
     def test_tells_the_command_of_its_lock(self):
         out = self.run_ok("--owner", "alice", "run", "job", "--", "env")
@@ -126,7 +138,7 @@ class Waits(CommandTest):
             waiter = self.start("run", "job", "true")
             time.sleep(0.3)
             waiter.send_signal(number)
-            self.assertEqual(waiter.wait(ENOUGH), 128 + number)
+            self.assertEqual(exit_code(waiter.wait(ENOUGH)), 128 + number)
             self.end(holder)
             self.run_ok("run", "-n", "job", "true")
 
@@ -136,7 +148,7 @@ class Waits(CommandTest):
             time.sleep(i * 0.004)
             process.send_signal(signal.SIGINT)
             # Before the command is there, or after it has begun.
-            self.assertIn(process.wait(ENOUGH), [-signal.SIGINT, 128 + signal.SIGINT])
+            self.assertEqual(exit_code(process.wait(ENOUGH)), 128 + signal.SIGINT)
         self.run_ok("run", "-n", "job", "true")
 
 
@@ -416,6 +428,17 @@ class OnATerminal(CommandTest):
         terminal.expect("interrupted")
         self.assertEqual(terminal.wait(), 4)
         self.assertEqual(self.state("job"), "free")
+
+    def test_ctrl_c_ends_a_script(self):
+        script = os.path.join(self.path, "script")
+        with open(script, "w") as file:
+            file.write(f"for i in 1 2 3; do echo round $i; {HOLDFAST} run job -- sleep 30; done; echo end\n")
+        terminal = Terminal(self, [script], program="/bin/bash")
+        terminal.expect("round 1")
+        time.sleep(0.3)
+        terminal.send("\x03")
+        self.assertEqual(terminal.wait(), 130)
+        self.assertNotIn("round 2", terminal.text)
 
     def test_ctrl_z_and_fg(self):
         terminal = Terminal(self, ["--norc", "-i"], env={"PS1": "prompt> "}, program="/bin/bash")
