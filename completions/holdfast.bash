@@ -55,7 +55,8 @@ _holdfast() {
     table) COMPREPLY=($(compgen -W "create describe check sweep" -- "$word")) ;;
     get | watch | run | elect | acquire)
         if ((COMP_CWORD == i + 1)); then
-            COMPREPLY=($(compgen -W "$(holdfast -q list 2>/dev/null)" -- "$word"))
+            local IFS=$'\n'
+            COMPREPLY=($(compgen -W "$(timeout 1 holdfast -q list 2>/dev/null)" -- "$word"))
         else
             COMPREPLY=($(compgen -c -f -- "$word"))
         fi

@@ -357,7 +357,8 @@ const struct command command_list = {
     .synopsis = "list [--prefix TEXT] [--held]",
     .text =
         "Shows the locks of the table, in the order of their names. With -q their names alone.\n"
-        "LEFT is not known of locks that a session keeps; holdfast get shows it.",
+        "LEFT is not known of locks that a session keeps; holdfast get shows it (of up to 32\n"
+        "shared holders).",
     .examples = "  holdfast list\n  holdfast list --held --prefix customer-\n"
                 "  holdfast list -o json | jq '.locks[] | select(.held) | .name'",
     .options = list_options,
@@ -528,7 +529,7 @@ const struct command command_watch = {
     .synopsis = "watch NAME\n       holdfast watch --prefix TEXT",
     .text = "Prints the state of a lock, and a line whenever it has changed, until it is\n"
             "interrupted. What happens between two looks (--poll, default 1s) and is undone again\n"
-            "goes unseen.",
+            "goes unseen; that a lock expires is no change of its record, and not told.",
     .examples = "  holdfast watch leader\n"
                 "  holdfast watch -o json --prefix job- | jq --unbuffered -r .lock.owner\n"
                 "  holdfast watch -n 1 nightly      its state now, and nothing more",
