@@ -418,7 +418,9 @@ struct hf_lock_info {
     size_t data_size;
     const char *forced_by; /* who released it by force last, and why; NULL: nobody */
     const char *forced_reason;
-    const char *sort_key;                  /* hf_list, where the table has one; otherwise NULL */
+    const char *damage;   /* the attribute that makes no sense; NULL: none */
+    int64_t waiters;      /* those who are known to wait: a writer, for shared holders to leave */
+    const char *sort_key; /* hf_list, where the table has one; otherwise NULL */
     const struct hf_attribute *attributes; /* those beside the format's that are text */
     size_t attribute_count;
 };

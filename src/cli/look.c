@@ -47,6 +47,8 @@ void put_lock(struct hf_json_writer *json, const struct hf_lock_info *info, int6
     json_text(json, "last_owner", info->owner);
     json_number(json, "token", info->token);
     json_number(json, "holders", held ? info->holders : 0);
+    json_number(json, "waiters", info->waiters);
+    if (info->damage) json_text(json, "damage", info->damage);
     json_number(json, "limit", info->limit);
     json_moment(json, "since", held ? info->since_unix_ms : 0);
     json_number(json, "lease_ms", info->lease_ms);
@@ -112,6 +114,11 @@ static void print_details(const struct cli *cli, const struct hf_lock_info *info
     char text[MOMENT_SIZE], more[TEXT_SIZE * 2];
     printf("%-9s%s%s%s\n", "state", style_on(cli->colors, style_for(info, now_ms)),
            state_of(info, now_ms), style_off(cli->colors));
+    if (info->damage) {
+        snprintf(more, sizeof more, "attribute \"%s\" makes no sense; nobody takes the lock",
+                 info->damage);
+        print_field("damage", more);
+    }
     if (info->owner) print_field(info->held ? "holder" : "last", info->owner);
     if (info->shared) {
         if (info->limit)
@@ -120,6 +127,7 @@ static void print_details(const struct cli *cli, const struct hf_lock_info *info
         else snprintf(more, sizeof more, "%lld", (long long)info->holders);
         print_field("holders", more);
     }
+    if (info->waiters) print_field("waiters", "a writer waits for them to leave");
     if (info->held && info->since_unix_ms) {
         char moment[MOMENT_SIZE];
         snprintf(more, sizeof more, "%s (%s)", moment_print(info->since_unix_ms, moment),

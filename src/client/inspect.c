@@ -67,6 +67,8 @@ static void fill(struct hf_lock_info *info, char **at, const struct hf_core_opti
         .held = hf__record_is_held(record),
         .shared = record->member_count > 0 || record->readers > 0,
         .damaged = record->damaged,
+        .damage = record->damage,
+        .waiters = record->has_intent ? 1 : 0,
         .token = record->token,
         .holders = record->readers     ? record->readers
                    : record->exclusive ? 1

@@ -41,16 +41,17 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
     ret->has_data = hf__item_bytes(item, "data", &ret->data);
     const struct hf_value *mark = hf__item_get_str(item, "isReleased");
     if (mark) {
-        ret->damaged =
-            !hf__item_text(item, "isReleased", &released) || !hf__slice_is(released, "1");
+        if (!hf__item_text(item, "isReleased", &released) || !hf__slice_is(released, "1"))
+            hf__record_damage(ret, "isReleased");
         return;
     }
     if (!hf__item_text(item, "recordVersionNumber", &version) || version.len == 0 ||
-        version.len > 64 || !hf__item_text(item, "leaseDuration", &lease) ||
-        !hf__duration_parse(lease, &ret->liveness.lease_ms)) {
-        ret->damaged = true;
-        return;
-    }
+        version.len > 64)
+        hf__record_damage(ret, "recordVersionNumber");
+    else if (!hf__item_text(item, "leaseDuration", &lease) ||
+             !hf__duration_parse(lease, &ret->liveness.lease_ms))
+        hf__record_damage(ret, "leaseDuration");
+    if (ret->damaged) return;
     ret->exclusive = true;
     ret->holder.grant = ret->liveness.id = ret->liveness.version = version;
 }

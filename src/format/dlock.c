@@ -65,13 +65,12 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
     ret->item = item;
     int64_t until_ms;
     bool has_token = hf__item_get_str(item, "fencingToken");
-    bool good = hf__item_int(item, "until", 0, &until_ms) &&
-                hf__item_text(item, "owner", &ret->owner) && ret->owner.len > 0;
-    if (has_token && layout->fencing) good = good && token_of(item, &ret->token);
-    if (!good) {
-        ret->damaged = true;
-        return;
-    }
+    if (!hf__item_int(item, "until", 0, &until_ms)) hf__record_damage(ret, "until");
+    else if (!hf__item_text(item, "owner", &ret->owner) || ret->owner.len == 0)
+        hf__record_damage(ret, "owner");
+    else if (has_token && layout->fencing && !token_of(item, &ret->token))
+        hf__record_damage(ret, "fencingToken");
+    if (ret->damaged) return;
     if (until_ms <= RELEASED_MS) return;
     ret->exclusive = true;
     ret->holder.grant = ret->owner;

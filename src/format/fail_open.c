@@ -45,8 +45,10 @@ static bool parse_common(bool has_item, struct hf_item item, struct hf_record *r
     ret->item = item;
     hf__item_text(item, "owner", &ret->owner);
     struct hf_slice guid;
-    ret->damaged = !hf__item_bytes(item, "guid", &guid) || guid.len == 0 || guid.len > GUID_BYTES;
-    if (ret->damaged) return false;
+    if (!hf__item_bytes(item, "guid", &guid) || guid.len == 0 || guid.len > GUID_BYTES) {
+        hf__record_damage(ret, "guid");
+        return false;
+    }
     ret->holder.grant = ret->liveness.id = ret->liveness.version = guid;
     return true;
 }
@@ -57,11 +59,11 @@ static void parse_open(const struct hf_layout *layout, struct hf_arena *arena, b
     (void)arena;
     int64_t lease_ms, acquired_ms;
     if (!parse_common(has_item, item, ret)) return;
-    if (!hf__item_int(item, "leaseDurationMs", 0, &lease_ms) || lease_ms > HF_LEASE_MAX_MS ||
-        !hf__item_int(item, "fencingToken", 0, &ret->token)) {
-        ret->damaged = true;
-        return;
-    }
+    if (!hf__item_int(item, "leaseDurationMs", 0, &lease_ms) || lease_ms > HF_LEASE_MAX_MS)
+        hf__record_damage(ret, "leaseDurationMs");
+    else if (!hf__item_int(item, "fencingToken", 0, &ret->token))
+        hf__record_damage(ret, "fencingToken");
+    if (ret->damaged) return;
     const struct hf_value *readers = hf__item_get_str(item, "readers");
     bool shared = readers && readers->type == HF_M;
     ret->retired = lease_ms <= RELEASED_MS; /* U2 */

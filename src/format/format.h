@@ -95,7 +95,8 @@ struct hf_holder {
 
 struct hf_record {
     bool exists;
-    bool damaged; /* F3; never together with a holder */
+    bool damaged;       /* F3; never together with a holder */
+    const char *damage; /* the attribute that makes no sense */
     struct hf_item item;
     struct hf_slice owner; /* for people */
     int64_t token;         /* 0: none */
@@ -119,6 +120,12 @@ struct hf_record {
     struct hf_slice forced_by;
     struct hf_slice forced_reason;
 };
+
+static inline void hf__record_damage(struct hf_record *record, const char *attribute)
+{
+    record->damaged = true;
+    record->damage = attribute;
+}
 
 static inline bool hf__record_is_held(const struct hf_record *record)
 {

@@ -57,19 +57,24 @@ static bool parse_exclusive(struct hf_arena *arena, struct hf_record *record)
 {
     const struct hf_value *grant = hf__item_get_str(record->item, "grant");
     if (!grant) return true;
+    record->damage = "grant";
     if (grant->type != HF_S || grant->bytes.len == 0) return false;
+    record->damage = "holders";
     if (hf__item_get_str(record->item, "holders")) return false; /* H1 */
     record->holder = (struct hf_holder){.grant = grant->bytes};
     const struct hf_value *session = hf__item_get_str(record->item, "session");
     if (session) {
+        record->damage = "session";
         if (session->type != HF_S || session->bytes.len != HF_GRANT_TEXT) return false;
         record->holder.session = session->bytes;
     } else {
         int64_t version;
+        record->damage = hf__item_int(record->item, "version", 1, &version) ? "lease" : "version";
         if (!hf__holdfast_liveness(arena, record->item, grant->bytes, &record->liveness, &version))
             return false;
     }
     record->exclusive = true;
+    record->damage = NULL;
     return true;
 }
 
@@ -117,7 +122,7 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
         ret->has_intent = hf__holdfast_member_parse(intent->bytes, &ret->intent);
     ret->strange_intent = intent && !ret->has_intent;
     if (!parse_exclusive(arena, ret) || !parse_members(arena, ret)) {
-        ret->damaged = true;
+        hf__record_damage(ret, ret->damage ? ret->damage : "holders");
         ret->exclusive = false;
         ret->member_count = 0;
     }

@@ -23,12 +23,12 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
     ret->item = item;
     int64_t expiry_s, lease_s;
     struct hf_slice instance;
-    if (!hf__item_text(item, "owner", &ret->owner) ||
-        !hf__item_text(item, "instanceId", &instance) || instance.len == 0 ||
-        !hf__item_int(item, "expiry", 0, &expiry_s) || expiry_s > INT64_MAX / 4000) {
-        ret->damaged = true;
-        return;
-    }
+    if (!hf__item_text(item, "owner", &ret->owner)) hf__record_damage(ret, "owner");
+    else if (!hf__item_text(item, "instanceId", &instance) || instance.len == 0)
+        hf__record_damage(ret, "instanceId");
+    else if (!hf__item_int(item, "expiry", 0, &expiry_s) || expiry_s > INT64_MAX / 4000)
+        hf__record_damage(ret, "expiry");
+    if (ret->damaged) return;
     ret->exclusive = true;
     ret->holder.grant = instance;
     ret->liveness = (struct hf_liveness){

@@ -42,12 +42,12 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
     ret->item = item;
     struct hf_slice id, expires, acquired;
     int64_t expires_ms;
-    if (!hf__item_text(item, "LockID", &id) || id.len == 0 ||
-        !hf__item_text(item, "Owner", &ret->owner) || !hf__item_text(item, "ExpiresAt", &expires) ||
-        !hf__parse_rfc3339(expires, &expires_ms) || expires_ms <= 0) {
-        ret->damaged = true;
-        return;
-    }
+    if (!hf__item_text(item, "LockID", &id) || id.len == 0) hf__record_damage(ret, "LockID");
+    else if (!hf__item_text(item, "Owner", &ret->owner)) hf__record_damage(ret, "Owner");
+    else if (!hf__item_text(item, "ExpiresAt", &expires) ||
+             !hf__parse_rfc3339(expires, &expires_ms) || expires_ms <= 0)
+        hf__record_damage(ret, "ExpiresAt");
+    if (ret->damaged) return;
     if (hf__item_text(item, "AcquiredAt", &acquired))
         hf__parse_rfc3339(acquired, &ret->since_unix_ms);
     ret->exclusive = true;

@@ -114,9 +114,13 @@ static void fail_held(struct hf_core *core, struct hf_attempt *attempt, int code
     struct hf_slice owner = attempt->record.owner;
     if (hf__name_exclusive(attempt->name)) owner = core->options.owner;
     const char *prefix = code == HF_ERR_TIMED_OUT ? "not free in time; " : "";
-    if (attempt->record.damaged || attempt->record.strange_intent)
-        hf__error_set(&attempt->error, code, "lock \"%s\": %sits record makes no sense; look at it",
-                      attempt->name->text, prefix);
+    const char *damage = attempt->record.damaged          ? attempt->record.damage
+                         : attempt->record.strange_intent ? "intent"
+                                                          : NULL;
+    if (damage)
+        hf__error_set(&attempt->error, code,
+                      "lock \"%s\": %sits record makes no sense (attribute \"%s\"); look at it",
+                      attempt->name->text, prefix, damage);
     else if (owner.len > 0)
         hf__error_set(&attempt->error, code, "lock \"%s\": %sheld by %.*s", attempt->name->text,
                       prefix, HF_FMT(owner));

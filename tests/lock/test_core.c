@@ -297,6 +297,49 @@ TEST(what_makes_no_sense_is_never_taken_from_anybody)
     }
 }
 
+TEST(the_attribute_that_makes_no_sense_is_named)
+{
+    static const struct {
+        const struct hf_format *format;
+        const char *item, *attribute;
+    } rows[] = {
+        {&hf__format_holdfast, "{\"grant\":{\"N\":\"1\"}}", "grant"},
+        {&hf__format_holdfast, "{\"grant\":{\"S\":\"g\"}}", "version"},
+        {&hf__format_holdfast, "{\"grant\":{\"S\":\"g\"},\"version\":{\"N\":\"1\"}}", "lease"},
+        {&hf__format_holdfast, "{\"grant\":{\"S\":\"g\"},\"session\":{\"N\":\"5\"}}", "session"},
+        {&hf__format_holdfast, "{\"holders\":{\"S\":\"x\"}}", "holders"},
+        {&hf__format_awslabs, "{\"isReleased\":{\"S\":\"2\"}}", "isReleased"},
+        {&hf__format_awslabs, "{\"ownerName\":{\"S\":\"x\"}}", "recordVersionNumber"},
+        {&hf__format_dynamolock,
+         "{\"recordVersionNumber\":{\"S\":\"v\"},\"leaseDuration\":{\"N\":\"5\"}}",
+         "leaseDuration"},
+        {&hf__format_dlock, "{\"until\":{\"S\":\"1\"}}", "until"},
+        {&hf__format_dlock, "{\"until\":{\"N\":\"9999999999999\"}}", "owner"},
+        {&hf__format_fail_open, "{\"guid\":{\"S\":\"x\"}}", "guid"},
+        {&hf__format_fail_open, "{\"guid\":{\"B\":\"AAAA\"}}", "leaseDurationMs"},
+        {&hf__format_fail_open, "{\"guid\":{\"B\":\"AAAA\"},\"leaseDurationMs\":{\"N\":\"9\"}}",
+         "fencingToken"},
+        {&hf__format_fail_closed, "{\"owner\":{\"S\":\"x\"}}", "guid"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        hf_test_note("row %zu", i);
+        struct hf_core_options options = rig_defaults();
+        options.format = rows[i].format;
+        options.session = HF_USE_SESSION_NEVER;
+        start(&options, NULL);
+        rig_put(&rig, "job", rows[i].item);
+        CHECK_INT(rig_acquire(&rig, 0, "job", 0, 0), 0);
+        rig_run(&rig, 1000);
+        CHECK_INT(a->last_code, HF_ERR_HELD);
+        char expected[64];
+        snprintf(expected, sizeof expected, "(attribute \"%s\")", rows[i].attribute);
+        if (!strstr(a->last_error.message, expected) || !strstr(a->last_error.message, "\"job\""))
+            hf_test_fail(__FILE__, __LINE__, "\"%s\" does not name %s", a->last_error.message,
+                         rows[i].attribute);
+        rig_free(&rig);
+    }
+}
+
 TEST(a_member_that_makes_no_sense_stays_inside)
 {
     start(NULL, NULL);
@@ -810,6 +853,7 @@ int main(int argc, char **argv)
         RUN(a_dead_sessions_locks_are_all_free_once_it_is_ended),
         RUN(a_record_that_is_deleted_by_hand_is_noticed),
         RUN(what_makes_no_sense_is_never_taken_from_anybody),
+        RUN(the_attribute_that_makes_no_sense_is_named),
         RUN(a_member_that_makes_no_sense_stays_inside),
         RUN(an_expiry_that_makes_no_sense_is_none),
         RUN(an_orphan_of_a_live_session_is_given_back_when_asked_for),
