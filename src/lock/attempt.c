@@ -15,7 +15,7 @@
  */
 #include "lock/attempt.h"
 
-enum { TRY_FAILURES = 3, FIRST_POLL_MS = 25 };
+enum { TRY_FAILURES = 3 };
 enum { TIME_IS_FRESH_US = 60 * 1000000 };
 
 static void look(struct hf_core *core, struct hf_attempt *attempt, bool has_item,
@@ -28,7 +28,7 @@ bool hf__attempt_is_try(const struct hf_attempt *attempt)
 
 /* ---- the end ---- */
 
-static void release_memory(struct hf_core *core, struct hf_attempt *attempt)
+void hf__attempt_destroy(struct hf_core *core, struct hf_attempt *attempt)
 {
     for (int i = 0; i < attempt->try_count; i++) hf__lease_unref(core, attempt->tries[i].session);
     attempt->try_count = 0;
@@ -46,7 +46,7 @@ void hf__attempt_free(struct hf_core *core, struct hf_attempt *attempt)
 {
     attempt->taken = true;
     if (attempt->code == 0) attempt->grant = NULL; /* the caller's now */
-    if (!attempt->request) release_memory(core, attempt);
+    if (!attempt->request) hf__attempt_destroy(core, attempt);
 }
 
 struct hf_attempt *hf__core_next_finished(struct hf_core *core)
@@ -69,7 +69,7 @@ static bool is_grant_request(const struct hf_request *request)
            request->kind == HF_REQUEST_RESOLVE;
 }
 
-static void finish(struct hf_core *core, struct hf_attempt *attempt, int code, int64_t now_us)
+void hf__attempt_finish(struct hf_core *core, struct hf_attempt *attempt, int code, int64_t now_us)
 {
     attempt->code = code;
     attempt->over = true;
@@ -99,17 +99,18 @@ void hf__attempt_fail(struct hf_core *core, struct hf_attempt *attempt,
 {
     if (attempt->over) return;
     attempt->error = *error;
-    finish(core, attempt, error->code, now_us);
+    hf__attempt_finish(core, attempt, error->code, now_us);
 }
 
 void hf__attempt_end(struct hf_core *core, struct hf_attempt *attempt, int code, const char *why,
                      int64_t now_us)
 {
     hf__error_set(&attempt->error, code, "lock \"%s\": %s", attempt->name->text, why);
-    finish(core, attempt, code, now_us);
+    hf__attempt_finish(core, attempt, code, now_us);
 }
 
-static void fail_held(struct hf_core *core, struct hf_attempt *attempt, int code, int64_t now_us)
+void hf__attempt_fail_held(struct hf_core *core, struct hf_attempt *attempt, int code,
+                           int64_t now_us)
 {
     struct hf_slice owner = attempt->record.owner;
     if (hf__name_exclusive(attempt->name)) owner = core->options.owner;
@@ -125,16 +126,16 @@ static void fail_held(struct hf_core *core, struct hf_attempt *attempt, int code
         hf__error_set(&attempt->error, code, "lock \"%s\": %sheld by %.*s", attempt->name->text,
                       prefix, HF_FMT(owner));
     else hf__error_set(&attempt->error, code, "lock \"%s\": %sheld", attempt->name->text, prefix);
-    finish(core, attempt, code, now_us);
+    hf__attempt_finish(core, attempt, code, now_us);
 }
 
 static void time_out(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
     if (!attempt->heard && attempt->error.code != 0) {
         hf__error_prefix(&attempt->error, "lock \"%s\"", attempt->name->text);
-        finish(core, attempt, attempt->error.code, now_us);
+        hf__attempt_finish(core, attempt, attempt->error.code, now_us);
     } else {
-        fail_held(core, attempt, HF_ERR_TIMED_OUT, now_us);
+        hf__attempt_fail_held(core, attempt, HF_ERR_TIMED_OUT, now_us);
     }
 }
 
@@ -154,25 +155,11 @@ static void sleep_until(struct hf_core *core, struct hf_attempt *attempt, int64_
                   at_us < attempt->deadline_us ? at_us : attempt->deadline_us);
 }
 
-/* Who tries behind somebody who waits would have to wait. */
-static void refuse_tries(struct hf_core *core, struct hf_name *name, int64_t now_us)
-{
-    if (name->busy) return;
-    name->busy = true;
-    for (struct hf_list *at = name->attempts.next, *next; at != &name->attempts; at = next) {
-        next = at->next;
-        struct hf_attempt *attempt = HF_CONTAINER(at, struct hf_attempt, of_name);
-        if (attempt->state == HF_ATTEMPT_QUEUED && hf__attempt_is_try(attempt))
-            fail_held(core, attempt, HF_ERR_HELD, now_us);
-    }
-    name->busy = false;
-}
-
 /* Soon at first, then less and less often; never past the moment when somebody could be dead. */
 void hf__attempt_wait(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
     if (hf__attempt_is_try(attempt)) {
-        fail_held(core, attempt, HF_ERR_HELD, now_us);
+        hf__attempt_fail_held(core, attempt, HF_ERR_HELD, now_us);
         return;
     }
     attempt->rushes = 0;
@@ -183,7 +170,7 @@ void hf__attempt_wait(struct hf_core *core, struct hf_attempt *attempt, int64_t 
     attempt->poll_ms *= 2;
     if (attempt->judge_at_us > now_us && attempt->judge_at_us < at_us) at_us = attempt->judge_at_us;
     sleep_until(core, attempt, at_us);
-    refuse_tries(core, attempt->name, now_us);
+    hf__name_refuse_tries(core, attempt->name, now_us);
 }
 
 void hf__attempt_retry(struct hf_core *core, struct hf_attempt *attempt,
@@ -196,7 +183,7 @@ void hf__attempt_retry(struct hf_core *core, struct hf_attempt *attempt,
                 attempt->name->text, answer->error.message);
     if (hf__attempt_is_try(attempt) && attempt->failures >= TRY_FAILURES) {
         hf__error_prefix(&attempt->error, "lock \"%s\"", attempt->name->text);
-        finish(core, attempt, answer->code, now_us);
+        hf__attempt_finish(core, attempt, answer->code, now_us);
         return;
     }
     sleep_until(core, attempt,
@@ -226,7 +213,7 @@ bool hf__attempt_step(struct hf_core *core, struct hf_attempt *attempt, struct h
         if (request->kind == HF_REQUEST_INTENT && may_have_landed && attempt->intent_session)
             hf__give_back(core, attempt->name, 'i', &attempt->intent, 0,
                           &attempt->intent_session->id, now_us);
-        if (attempt->taken) release_memory(core, attempt);
+        if (attempt->taken) hf__attempt_destroy(core, attempt);
         return false;
     }
     if (class == HF_ANSWER_OK || class == HF_ANSWER_REFUSED) {
@@ -242,7 +229,7 @@ bool hf__attempt_step(struct hf_core *core, struct hf_attempt *attempt, struct h
     if (class == HF_ANSWER_FATAL) {
         attempt->error = answer->error;
         hf__error_prefix(&attempt->error, "lock \"%s\"", attempt->name->text);
-        finish(core, attempt, answer->code, now_us);
+        hf__attempt_finish(core, attempt, answer->code, now_us);
         return false;
     }
     return true;
@@ -345,7 +332,7 @@ static void granted(struct hf_core *core, struct hf_attempt *attempt, int at,
         hf__lease_add(core, own, grant, now_us);
         attempt->use_session = false;
     }
-    finish(core, attempt, 0, now_us);
+    hf__attempt_finish(core, attempt, 0, now_us);
 }
 
 /* ---- the write ---- */
@@ -610,153 +597,10 @@ void hf__attempt_session_ready(struct hf_core *core, struct hf_attempt *attempt,
     if (!attempt->over) hf__attempt_go(core, attempt, now_us);
 }
 
-static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us)
+void hf__attempt_ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us)
 {
     struct hf_attempt *attempt = HF_CONTAINER(alarm, struct hf_attempt, alarm);
     if (attempt->over) return;
     if (now_us >= attempt->deadline_us) time_out(core, attempt, now_us);
     else if (attempt->state == HF_ATTEMPT_WAITING) hf__attempt_go(core, attempt, now_us);
-}
-
-/* Once more a lock that this client has. */
-static void enter_again(struct hf_core *core, struct hf_attempt *attempt, struct hf_grant *held,
-                        int64_t now_us)
-{
-    held->entries++;
-    hf__free(attempt->grant);
-    attempt->grant = held;
-    attempt->use_session = true; /* the own lease, if any, is not needed */
-    finish(core, attempt, 0, now_us);
-}
-
-static bool may_enter(const struct hf_attempt *attempt, const struct hf_grant *held, int64_t now_us)
-{
-    return held && attempt->want.reentrant && attempt->want.limit == 0 &&
-           hf__grant_left_us(held, now_us) > 0;
-}
-
-/* Those who wait for what somebody here has: some may come in too, some do not want to wait. */
-static void serve_queue(struct hf_core *core, struct hf_name *name, struct hf_grant *held,
-                        int64_t now_us)
-{
-    for (struct hf_list *at = name->attempts.next, *next; at != &name->attempts; at = next) {
-        next = at->next;
-        struct hf_attempt *attempt = HF_CONTAINER(at, struct hf_attempt, of_name);
-        if (attempt->state != HF_ATTEMPT_QUEUED) continue;
-        if (may_enter(attempt, held, now_us)) {
-            enter_again(core, attempt, held, now_us);
-        } else if (hf__attempt_is_try(attempt)) {
-            attempt->record.owner = core->options.owner;
-            fail_held(core, attempt, HF_ERR_HELD, now_us);
-        }
-    }
-}
-
-void hf__name_advance(struct hf_core *core, struct hf_name *name, int64_t now_us)
-{
-    if (name->busy) return; /* serve_queue goes on */
-    struct hf_grant *held = hf__name_exclusive(name);
-    struct hf_attempt *first = hf__list_empty(&name->attempts)
-                                   ? NULL
-                                   : HF_CONTAINER(name->attempts.next, struct hf_attempt, of_name);
-    if (!first) return;
-    if (held || first->state == HF_ATTEMPT_WAITING) {
-        name->refs++;
-        name->busy = true;
-        serve_queue(core, name, held, now_us);
-        name->busy = false;
-        bool gone = hf__list_empty(&name->attempts);
-        if (!gone) first = HF_CONTAINER(name->attempts.next, struct hf_attempt, of_name);
-        hf__name_unref(core, name);
-        if (gone) return;
-    }
-    if (core->closing || held) return;
-    if (now_us >= first->deadline_us) return; /* its alarm is due */
-    if (first->state == HF_ATTEMPT_WAITING) {
-        first->read_next = false; /* somebody here let go: no need to look */
-        first->poll_ms = FIRST_POLL_MS;
-    } else if (first->state != HF_ATTEMPT_QUEUED) {
-        return;
-    }
-    hf__attempt_go(core, first, now_us);
-}
-
-/* Re-entrant, or held here by somebody else: decided without asking the store. */
-static void begin(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
-{
-    struct hf_grant *held = hf__name_exclusive(attempt->name);
-    const struct hf_attempt *first =
-        HF_CONTAINER(attempt->name->attempts.next, struct hf_attempt, of_name);
-    bool is_first = attempt == first;
-    if (may_enter(attempt, held, now_us)) {
-        enter_again(core, attempt, held, now_us);
-    } else if (hf__attempt_is_try(attempt) && (held || first->state == HF_ATTEMPT_WAITING)) {
-        attempt->record.owner = core->options.owner;
-        fail_held(core, attempt, HF_ERR_HELD, now_us);
-    } else if (is_first) {
-        hf__name_advance(core, attempt->name, now_us);
-    }
-}
-
-static bool copy_want(struct hf_attempt *attempt, const struct hf_want *want)
-{
-    attempt->want = *want;
-    attempt->want.name = hf__name_text(attempt->name);
-    attempt->want.data = hf__arena_copy(&attempt->wants, want->data);
-    attempt->want.extra = hf__item_copy(&attempt->wants, want->extra);
-    return !attempt->wants.failed;
-}
-
-static bool keeps_own_lease(const struct hf_core *core, const struct hf_want *want)
-{
-    if (want->limit > 0) return !core->options.format->sessions;
-    if (want->lease_ms > 0 || core->options.session == HF_USE_SESSION_NEVER) return true;
-    if (core->options.session == HF_USE_SESSION_ALWAYS) return false;
-    return core->own_count < core->options.own_leases;
-}
-
-int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t now_us,
-                     struct hf_attempt **ret, struct hf_error *reterr)
-{
-    hf__core_tick(core, now_us);
-    if (core->closing) return hf__error_set(reterr, HF_ERR_CLOSED, "the client is being closed");
-    struct hf_attempt *attempt = hf__calloc(1, sizeof *attempt);
-    if (!attempt) return hf__error_no_memory(reterr);
-    hf__list_init(&attempt->of_core);
-    hf__list_init(&attempt->of_name);
-    attempt->name = hf__name_get(core, want->name);
-    attempt->grant = hf__calloc(1, sizeof *attempt->grant);
-    bool own = keeps_own_lease(core, want);
-    if (own) attempt->own = hf__lease_new(core, false);
-    if (!attempt->name || !attempt->grant || (own && !attempt->own) ||
-        !hf__alarm_init(core, &attempt->alarm, ring) || !copy_want(attempt, want)) {
-        release_memory(core, attempt);
-        return hf__error_no_memory(reterr);
-    }
-    if (own) {
-        core->own_count++;
-        if (want->lease_ms > 0) attempt->own->lease_ms = attempt->own->wanted_ms = want->lease_ms;
-    }
-    attempt->use_session = !own;
-    attempt->poll_ms = FIRST_POLL_MS;
-    attempt->deadline_us = want->timeout_ms == 0 || want->timeout_ms == HF_NEVER
-                               ? HF_NEVER
-                               : now_us + want->timeout_ms * 1000;
-    struct hf_grant *grant = attempt->grant;
-    hf__list_init(&grant->of_name);
-    hf__list_init(&grant->of_lease);
-    hf__list_init(&grant->event);
-    hf__list_init(&grant->errands);
-    grant->name = attempt->name;
-    grant->limit = (int32_t)want->limit;
-    grant->entries = 1;
-    grant->user = want->user;
-    grant->warn_ms = want->warn_ms > 0 ? want->warn_ms : core->options.warn_ms;
-    if (want->warn_ms == 0 && want->lease_ms > 0 && core->options.warn_ms > 0)
-        grant->warn_ms = want->lease_ms * 2 / 3;
-    hf__list_append(&attempt->name->attempts, &attempt->of_name);
-    *ret = attempt; /* before it can finish */
-    hf__alarm_set(core, &attempt->alarm, attempt->deadline_us);
-    begin(core, attempt, now_us);
-    return 0;
 }

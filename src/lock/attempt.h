@@ -1,4 +1,4 @@
-/* What the two files of an attempt share: attempt.c and rival.c. Private to them. */
+/* What the files of an attempt share: attempt.c, queue.c and rival.c. Private to them. */
 #ifndef HF_LOCK_ATTEMPT_H
 #define HF_LOCK_ATTEMPT_H
 
@@ -39,5 +39,16 @@ void hf__attempt_end(struct hf_core *core, struct hf_attempt *attempt, int code,
 bool hf__rivals_list(struct hf_attempt *attempt);
 /* Looks at those who are left, and then acts. */
 void hf__rivals_examine(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
+
+/* ---- attempt.c and queue.c ---- */
+
+/* The result: reported once (A5). */
+void hf__attempt_finish(struct hf_core *core, struct hf_attempt *attempt, int code, int64_t now_us);
+/* Somebody holds it, and the message says who. */
+void hf__attempt_fail_held(struct hf_core *core, struct hf_attempt *attempt, int code,
+                           int64_t now_us);
+void hf__attempt_ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us);
+void hf__attempt_destroy(struct hf_core *core, struct hf_attempt *attempt);
+void hf__name_refuse_tries(struct hf_core *core, struct hf_name *name, int64_t now_us);
 
 #endif

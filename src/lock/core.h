@@ -5,7 +5,7 @@
  *
  * Nouns
  *   name     a lock name that somebody in this client holds or wants; its queue
- *   attempt  one acquire on its way (attempt.c; its rivals: rival.c)
+ *   attempt  one acquire on its way (attempt.c; its rivals: rival.c; its turn: queue.c)
  *   grant    one lock that is held, until its final event (grant.c)
  *   lease    what keeps grants alive: one grant's own, or a session (lease.c)
  *   errand   a conditional write that must get done, and is repeated (errand.c)

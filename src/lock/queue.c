@@ -1,0 +1,168 @@
+/*
+ * Those who want one lock here: their order, and who need not ask the store.
+ *
+ * Invariants
+ * Q1  Of the attempts on one name only the first is on its way; the others are QUEUED.
+ * Q2  Who does not want to wait is told at once if somebody here holds the lock or waits for it.
+ * Q3  A client that holds the lock asks the store nothing about it.
+ */
+#include "lock/attempt.h"
+
+enum { FIRST_POLL_MS = 25 };
+
+/* Who tries behind somebody who waits would have to wait. */
+void hf__name_refuse_tries(struct hf_core *core, struct hf_name *name, int64_t now_us)
+{
+    if (name->busy) return;
+    name->busy = true;
+    for (struct hf_list *at = name->attempts.next, *next; at != &name->attempts; at = next) {
+        next = at->next;
+        struct hf_attempt *attempt = HF_CONTAINER(at, struct hf_attempt, of_name);
+        if (attempt->state == HF_ATTEMPT_QUEUED && hf__attempt_is_try(attempt))
+            hf__attempt_fail_held(core, attempt, HF_ERR_HELD, now_us);
+    }
+    name->busy = false;
+}
+
+/* Once more a lock that this client has. */
+static void enter_again(struct hf_core *core, struct hf_attempt *attempt, struct hf_grant *held,
+                        int64_t now_us)
+{
+    held->entries++;
+    hf__free(attempt->grant);
+    attempt->grant = held;
+    attempt->use_session = true; /* the own lease, if any, is not needed */
+    hf__attempt_finish(core, attempt, 0, now_us);
+}
+
+static bool may_enter(const struct hf_attempt *attempt, const struct hf_grant *held, int64_t now_us)
+{
+    return held && attempt->want.reentrant && attempt->want.limit == 0 &&
+           hf__grant_left_us(held, now_us) > 0;
+}
+
+/* Those who wait for what somebody here has: some may come in too, some do not want to wait. */
+static void serve_queue(struct hf_core *core, struct hf_name *name, struct hf_grant *held,
+                        int64_t now_us)
+{
+    for (struct hf_list *at = name->attempts.next, *next; at != &name->attempts; at = next) {
+        next = at->next;
+        struct hf_attempt *attempt = HF_CONTAINER(at, struct hf_attempt, of_name);
+        if (attempt->state != HF_ATTEMPT_QUEUED) continue;
+        if (may_enter(attempt, held, now_us)) {
+            enter_again(core, attempt, held, now_us);
+        } else if (hf__attempt_is_try(attempt)) {
+            attempt->record.owner = core->options.owner;
+            hf__attempt_fail_held(core, attempt, HF_ERR_HELD, now_us);
+        }
+    }
+}
+
+void hf__name_advance(struct hf_core *core, struct hf_name *name, int64_t now_us)
+{
+    if (name->busy) return; /* serve_queue goes on */
+    struct hf_grant *held = hf__name_exclusive(name);
+    struct hf_attempt *first = hf__list_empty(&name->attempts)
+                                   ? NULL
+                                   : HF_CONTAINER(name->attempts.next, struct hf_attempt, of_name);
+    if (!first) return;
+    if (held || first->state == HF_ATTEMPT_WAITING) {
+        name->refs++;
+        name->busy = true;
+        serve_queue(core, name, held, now_us);
+        name->busy = false;
+        bool gone = hf__list_empty(&name->attempts);
+        if (!gone) first = HF_CONTAINER(name->attempts.next, struct hf_attempt, of_name);
+        hf__name_unref(core, name);
+        if (gone) return;
+    }
+    if (core->closing || held) return;
+    if (now_us >= first->deadline_us) return; /* its alarm is due */
+    if (first->state == HF_ATTEMPT_WAITING) {
+        first->read_next = false; /* somebody here let go: no need to look */
+        first->poll_ms = FIRST_POLL_MS;
+    } else if (first->state != HF_ATTEMPT_QUEUED) {
+        return;
+    }
+    hf__attempt_go(core, first, now_us);
+}
+
+/* Re-entrant, or held here by somebody else: decided without asking the store. */
+static void begin(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
+{
+    struct hf_grant *held = hf__name_exclusive(attempt->name);
+    const struct hf_attempt *first =
+        HF_CONTAINER(attempt->name->attempts.next, struct hf_attempt, of_name);
+    bool is_first = attempt == first;
+    if (may_enter(attempt, held, now_us)) {
+        enter_again(core, attempt, held, now_us);
+    } else if (hf__attempt_is_try(attempt) && (held || first->state == HF_ATTEMPT_WAITING)) {
+        attempt->record.owner = core->options.owner;
+        hf__attempt_fail_held(core, attempt, HF_ERR_HELD, now_us);
+    } else if (is_first) {
+        hf__name_advance(core, attempt->name, now_us);
+    }
+}
+
+static bool copy_want(struct hf_attempt *attempt, const struct hf_want *want)
+{
+    attempt->want = *want;
+    attempt->want.name = hf__name_text(attempt->name);
+    attempt->want.data = hf__arena_copy(&attempt->wants, want->data);
+    attempt->want.extra = hf__item_copy(&attempt->wants, want->extra);
+    return !attempt->wants.failed;
+}
+
+static bool keeps_own_lease(const struct hf_core *core, const struct hf_want *want)
+{
+    if (want->limit > 0) return !core->options.format->sessions;
+    if (want->lease_ms > 0 || core->options.session == HF_USE_SESSION_NEVER) return true;
+    if (core->options.session == HF_USE_SESSION_ALWAYS) return false;
+    return core->own_count < core->options.own_leases;
+}
+
+int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t now_us,
+                     struct hf_attempt **ret, struct hf_error *reterr)
+{
+    hf__core_tick(core, now_us);
+    if (core->closing) return hf__error_set(reterr, HF_ERR_CLOSED, "the client is being closed");
+    struct hf_attempt *attempt = hf__calloc(1, sizeof *attempt);
+    if (!attempt) return hf__error_no_memory(reterr);
+    hf__list_init(&attempt->of_core);
+    hf__list_init(&attempt->of_name);
+    attempt->name = hf__name_get(core, want->name);
+    attempt->grant = hf__calloc(1, sizeof *attempt->grant);
+    bool own = keeps_own_lease(core, want);
+    if (own) attempt->own = hf__lease_new(core, false);
+    if (!attempt->name || !attempt->grant || (own && !attempt->own) ||
+        !hf__alarm_init(core, &attempt->alarm, hf__attempt_ring) || !copy_want(attempt, want)) {
+        hf__attempt_destroy(core, attempt);
+        return hf__error_no_memory(reterr);
+    }
+    if (own) {
+        core->own_count++;
+        if (want->lease_ms > 0) attempt->own->lease_ms = attempt->own->wanted_ms = want->lease_ms;
+    }
+    attempt->use_session = !own;
+    attempt->poll_ms = FIRST_POLL_MS;
+    attempt->deadline_us = want->timeout_ms == 0 || want->timeout_ms == HF_NEVER
+                               ? HF_NEVER
+                               : now_us + want->timeout_ms * 1000;
+    struct hf_grant *grant = attempt->grant;
+    hf__list_init(&grant->of_name);
+    hf__list_init(&grant->of_lease);
+    hf__list_init(&grant->event);
+    hf__list_init(&grant->errands);
+    grant->name = attempt->name;
+    grant->limit = (int32_t)want->limit;
+    grant->entries = 1;
+    grant->user = want->user;
+    grant->warn_ms = want->warn_ms > 0 ? want->warn_ms : core->options.warn_ms;
+    if (want->warn_ms == 0 && want->lease_ms > 0 && core->options.warn_ms > 0)
+        grant->warn_ms = want->lease_ms * 2 / 3;
+    hf__list_append(&attempt->name->attempts, &attempt->of_name);
+    *ret = attempt; /* before it can finish */
+    hf__alarm_set(core, &attempt->alarm, attempt->deadline_us);
+    begin(core, attempt, now_us);
+    return 0;
+}
