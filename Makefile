@@ -37,6 +37,7 @@ endef
 all:
 	@tools/setup build
 	$(call build,release,holdfast holdfast_static holdfast_command examples)
+	@echo "the command is build/release/src/holdfast, the library beside it"
 
 run:
 	@tools/setup build

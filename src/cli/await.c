@@ -221,6 +221,8 @@ static int wait_in_slices(struct waiting *waiting, struct hf_client *client,
         bool tried = waiting->options->wait_ms == 0;
         if (code == HF_ERR_HELD || code == HF_ERR_TIMED_OUT) {
             if (is_over || tried) return code;
+            if (waiting->cli->settings.verbose && ms == 0)
+                cli_note(waiting->cli, "%s; waiting", reterr->message);
         } else if (is_outage(code) && waiting->options->retry && !is_over) {
             if (!said) cli_note(waiting->cli, "%s; trying again", reterr->message);
             said = true;

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/random.h"
 #include "base/thread.h"
 #include "cli/cli.h"
 #include "cli/moment.h"
@@ -145,7 +144,7 @@ static bool measure(struct cli *cli, struct hf_client *const *clients, int count
     double released = 0, begin = now_ms();
     int started = 0;
     char common[NAME_SIZE / 2];
-    snprintf(common, sizeof common, "bench:%016llx", (unsigned long long)hf__random_u64());
+    snprintf(common, sizeof common, "bench:%s", is_handover ? "handover" : "pair");
     ret->count = 0;
     for (; started < count; started++) {
         struct worker *worker = &workers[started];
@@ -198,7 +197,7 @@ static bool measure_takeover(struct cli *cli, struct samples *ret)
     for (int i = 0; i < TAKEOVERS && ret->error == 0; i++) {
         struct hf_lock *lost, *lock;
         char name[NAME_SIZE];
-        snprintf(name, sizeof name, "bench:%016llx", (unsigned long long)hf__random_u64());
+        snprintf(name, sizeof name, "bench:takeover-%d", i);
         ret->error = hf_acquire(a, name, 60000, NULL, &lost, &ret->why);
         if (ret->error) break;
         double died = now_ms();

@@ -15,6 +15,8 @@
 enum {
     CLOSE_MS = 5000,
     LOOKS = 20,
+    SCRATCH_MS = 10000, /* another doctor may be at work */
+    SAMPLE = 200,
     CLOCK_WARN_MS = 1000,
     CLOCK_FAIL_MS = 240000, /* DynamoDB refuses signatures at five minutes */
     TEXT_SIZE = 640,
@@ -136,12 +138,12 @@ static bool check_table(struct examination *exam, struct hf_client *client)
 
 /* ---- permissions: a scratch lock through its whole life ---- */
 
-/* A name that the format accepts, and nobody else uses. */
+/* A name that every format accepts, and only doctors use. */
 static void scratch_name(const struct settings *settings, char ret[64])
 {
     if (settings->key_type && settings->key_type[0] == 'N')
         snprintf(ret, 64, "%llu", (unsigned long long)(hf__random_u64() >> 1));
-    else snprintf(ret, 64, "doctor:%016llx", (unsigned long long)hf__random_u64());
+    else snprintf(ret, 64, "doctor:scratch");
 }
 
 static bool try_permission(struct examination *exam, int code, const struct hf_error *error,
@@ -161,10 +163,10 @@ static void check_permissions(struct examination *exam, struct hf_client *client
     struct hf_lock *lock;
     struct hf_lock_info *info = NULL;
     struct hf_list_page *page = NULL;
-    const struct hf_list_options one = {.size = sizeof one, .limit = 1};
+    const struct hf_list_options some = {.size = sizeof some, .limit = SAMPLE};
     char name[64];
     scratch_name(&exam->cli->settings, name);
-    int code = hf_acquire(client, name, 0, NULL, &lock, &error);
+    int code = hf_acquire(client, name, SCRATCH_MS, NULL, &lock, &error);
     if (!try_permission(exam, code, &error, "acquire a lock",
                         "dynamodb:UpdateItem and dynamodb:PutItem"))
         return;
@@ -178,9 +180,15 @@ static void check_permissions(struct examination *exam, struct hf_client *client
     good &= try_permission(exam, code, &error, "release a lock",
                            "dynamodb:UpdateItem and dynamodb:DeleteItem");
     hf_lock_unref(lock);
-    if (hf_list(client, &one, &page, &error) != 0)
+    if (hf_list(client, &some, &page, &error) != 0)
         report(exam, VERDICT_WARN, "permissions",
                "cannot list locks: %s; allow dynamodb:Scan if you want to", error.message);
+    size_t damaged = 0;
+    for (size_t i = 0; page && i < page->count; i++) damaged += page->locks[i].damaged;
+    if (damaged > 0)
+        report(exam, VERDICT_WARN, "records",
+               "%zu of %zu make no sense to this format: is the table used with another one?",
+               damaged, page->count);
     hf_list_page_free(page);
     if (good) report(exam, VERDICT_OK, "permissions", "acquire, renew, look and release work");
 }
@@ -321,7 +329,7 @@ const struct command command_doctor = {
     .synopsis = "doctor",
     .text =
         "Checks the store, credentials, region, endpoint, the table's key and time to live, the\n"
-        "permissions (with a scratch lock, doctor:…), the clock against the store's time, and\n"
+        "permissions (with a lock of its own, doctor:scratch), the clock against the store's time, and\n"
         "latency; says what to do where something is wrong; and lists what the format can do.\n\n"
         "Exit code: 0 all is well, 1 a warning, 2 something does not work.",
     .examples =

@@ -229,6 +229,14 @@ static void print_header(const struct cli *cli)
            "AGE", "LEFT", "TOKEN", "HOLDER", style_off(cli->colors));
 }
 
+/* What a terminal shows of it, unless some are wide. */
+static size_t characters(const char *text)
+{
+    size_t count = 0;
+    for (; *text; text++) count += ((unsigned char)*text & 0xc0) != 0x80;
+    return count;
+}
+
 static void print_row(const struct cli *cli, const struct hf_lock_info *info, int64_t now_ms)
 {
     char age[MOMENT_SIZE] = "-", left[MOMENT_SIZE] = "-", token[24] = "-", state[TEXT_SIZE];
@@ -239,7 +247,7 @@ static void print_row(const struct cli *cli, const struct hf_lock_info *info, in
     if (info->held && info->shared)
         snprintf(state, sizeof state, "shared %lld", (long long)info->holders);
     print_safely(stdout, info->name);
-    for (size_t i = strlen(info->name); i < 28; i++) putchar(' ');
+    for (size_t i = characters(info->name); i < 28; i++) putchar(' ');
     printf(" %s%-8s%s %8s %8s %-18s ", style_on(cli->colors, style_for(info, now_ms)), state,
            style_off(cli->colors), age, left, token);
     print_safely(stdout, info->held && info->owner ? info->owner : "-");

@@ -374,6 +374,12 @@ class Doctor(CommandTest):
         said = json.loads(self.run_it("doctor", "-o", "json")[1])["checks"]
         self.assertTrue({"check", "verdict", "detail"} == set(said[0]))
 
+    def test_a_table_of_another_format(self):
+        self.run_ok("run", "job", "true")
+        code, out, _ = self.run_it("--format", "awslabs", "doctor")
+        self.assertEqual(code, 1)
+        self.assertRegex(out, r"(?m)^warn  records .*another one")
+
     def test_a_format_without_leases(self):
         form = ["--format", "fail-closed", "--table", "closed-" + os.urandom(4).hex()]
         self.run_ok(*form, "table", "create", "-q")

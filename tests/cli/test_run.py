@@ -105,6 +105,7 @@ class Waits(CommandTest):
             self.assertGreaterEqual(time.monotonic() - begin, 0.3)
         code, _, err = self.run_it("-v", "run", "-w", "100ms", "job", "true")
         self.assertIn("held by", err)
+        self.assertIn("; waiting", err)
         self.end(holder)
 
     def test_until_it_is_free(self):
