@@ -329,8 +329,9 @@ const struct command command_doctor = {
     .synopsis = "doctor",
     .text =
         "Checks the store, credentials, region, endpoint, the table's key and time to live, the\n"
-        "permissions (with a lock of its own, doctor:scratch), the clock against the store's time, and\n"
-        "latency; says what to do where something is wrong; and lists what the format can do.\n\n"
+        "permissions (with a lock of its own, doctor:scratch), the clock against the store's\n"
+        "time, and latency; says what to do where something is wrong; and lists what the format can\n"
+        "do.\n\n"
         "Exit code: 0 all is well, 1 a warning, 2 something does not work.",
     .examples =
         "  holdfast doctor\n  holdfast --store 'dynamodb://locks?region=eu-west-1' doctor -q",
