@@ -253,6 +253,7 @@ static void dispatch(struct transfer *t, const struct hf_identity *identity)
     hf__http_request_free(&t->http);
     answer->sent_boot_us = hf__loop_now_us(e->loop);
     if (answer->attempts++ == 0) answer->first_sent_boot_us = answer->sent_boot_us;
+    answer->unavailable = false;
     hf__http_start(e->http, &t->http);
 }
 

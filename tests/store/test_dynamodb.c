@@ -138,12 +138,12 @@ TEST(a_read_is_tried_again_after_a_server_error)
 {
     struct script script = {.count = 2};
     script.answers[0] =
-        (struct hf_stub_answer){.status = 500, .body = "{\"__type\":\"x#InternalServerError\"}"};
+        (struct hf_stub_answer){.status = 503, .body = "{\"__type\":\"x#ServiceUnavailable\"}"};
     strcpy(script.answers[1].body, "{\"Item\":{\"key\":{\"S\":\"k\"}}}");
     begin(&script);
     struct hf_answer answer = run(get());
     CHECK_INT(answer.code, 0);
-    CHECK(answer.has_item);
+    CHECK(answer.has_item && !answer.unavailable);
     CHECK_INT(answer.attempts, 2);
     CHECK(answer.first_sent_boot_us < answer.sent_boot_us);
     end();
@@ -159,6 +159,7 @@ TEST(attempts_end)
     CHECK_STR(answer.error.message,
               "no usable answer from the store: HTTP status 503: busy (GetItem, table locks)");
     CHECK_INT(answer.attempts, 4);
+    CHECK(answer.unavailable);
     CHECK_INT(hf_stub_requests(stub), 4);
     struct hf_op once = get();
     once.attempts = 1;
