@@ -33,9 +33,10 @@ static struct hf_lock **find(const char *name)
     return NULL;
 }
 
-static int acquire(const char *name, int64_t timeout_ms, const char *data, const char *purpose)
+static int acquire(const char *name, int64_t timeout_ms, bool shared, const char *data,
+                   const char *purpose)
 {
-    struct hf_acquire_options options = {.size = sizeof options};
+    struct hf_acquire_options options = {.size = sizeof options, .shared = shared};
     const struct hf_attribute attribute = {"purpose", purpose};
     struct hf_lock *lock;
     if (purpose) {
@@ -79,7 +80,7 @@ static void count(const char *name, const char *path, int64_t ms)
 {
     long done = 0;
     for (int64_t end_ms = now_ms() + ms; now_ms() < end_ms;) {
-        int code = acquire(name, 5000, NULL, NULL);
+        int code = acquire(name, 5000, false, NULL, NULL);
         if (code == HF_ERR_HELD || code == HF_ERR_TIMED_OUT) continue;
         if (code != 0) {
             say(code);
@@ -111,8 +112,9 @@ static void obey(char *line)
     const char *third = strsep(&rest, " ");
     if (!command || !name) {
         printf("error what?\n");
-    } else if (strcmp(command, "acquire") == 0) {
-        int code = acquire(name, first ? strtol(first, NULL, 10) : 0, second, third);
+    } else if (strcmp(command, "acquire") == 0 || strcmp(command, "share") == 0) {
+        bool shared = *command == 's';
+        int code = acquire(name, first ? strtol(first, NULL, 10) : 0, shared, second, third);
         if (code == 0) printf("ok %lld\n", (long long)hf_lock_token(*find(name)));
         else say(code);
     } else if (strcmp(command, "release") == 0) {
