@@ -88,6 +88,28 @@ static char **environment_with(const struct child_variable *variables, struct hf
 
 /* ---- life ---- */
 
+/* The parent of a process, and when it began (clock ticks since boot); 0: it is gone. */
+static pid_t parent_of(pid_t pid, unsigned long long *ret_began)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0) close(fd);
+    if (got <= 0) return 0;
+    text[got] = '\0';
+    const char *at = strrchr(text, ')'); /* the name may contain anything */
+    int parent = 0;
+    char state = 'Z';
+    int found =
+        at ? sscanf(at + 1,
+                    " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+                    "%*d %llu",
+                    &state, &parent, ret_began)
+           : 0;
+    return found == 3 && state != 'Z' ? parent : 0;
+}
+
 /* Between vfork and exec, in our memory: nothing but system calls. */
 static void become(char *const *argv, char *const *environment, const struct child *child,
                    pid_t parent, int report)
@@ -139,7 +161,10 @@ int child_start(struct child *child, char *const *argv, const struct child_varia
     do got = read(report[0], &error, sizeof error);
     while (got < 0 && errno == EINTR);
     close(report[0]);
-    if (got != sizeof error) return 0; /* it was executed */
+    if (got != sizeof error) { /* it was executed */
+        parent_of(child->pid, &child->began);
+        return 0;
+    }
     waitpid(child->pid, NULL, 0);
     child->is_over = true;
     child_end(child);
@@ -182,28 +207,14 @@ void child_look(struct child *child)
 
 /* ---- killing ---- */
 
-/* The parent of a process; 0: it is gone. */
-static pid_t parent_of(pid_t pid)
-{
-    char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-    if (fd >= 0) close(fd);
-    if (got <= 0) return 0;
-    text[got] = '\0';
-    const char *at = strrchr(text, ')'); /* the name may contain anything */
-    int parent = 0;
-    char state = 'Z';
-    if (!at || sscanf(at + 1, " %c %d", &state, &parent) != 2 || state == 'Z') return 0;
-    return parent;
-}
-
-static bool descends_from_us(pid_t pid)
+/* Those who are older than the child are not of it: children of whatever was exec'ed into us. */
+static bool came_of(pid_t pid, const struct child *child)
 {
     enum { DEEPEST = 1000 };
+    unsigned long long began = 0;
     for (int i = 0; i < DEEPEST && pid > 1; i++) {
-        pid = parent_of(pid);
+        pid = parent_of(pid, &began);
+        if (pid == 0 || began < child->began) return false;
         if (pid == getpid()) return true;
     }
     return false;
@@ -222,7 +233,7 @@ void child_kill_all(const struct child *child)
         while (directory && (entry = readdir(directory))) {
             int64_t pid;
             if (!hf__parse_int64(hf__slice_str(entry->d_name), &pid)) continue;
-            if (!descends_from_us((pid_t)pid)) continue;
+            if (!came_of((pid_t)pid, child)) continue;
             found = kill((pid_t)pid, SIGKILL) == 0 || found;
         }
         if (directory) closedir(directory);

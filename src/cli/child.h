@@ -22,9 +22,10 @@ struct child {
     bool had_terminal; /* when it was started */
     bool is_over;
     bool is_stopped;
-    bool is_suspended; /* … by its terminal, so that its shell can go on */
-    int status;        /* as of waitpid, when it is over */
-    int terminal;      /* the controlling one; -1: none */
+    bool is_suspended;        /* … by its terminal, so that its shell can go on */
+    int status;               /* as of waitpid, when it is over */
+    unsigned long long began; /* clock ticks since boot */
+    int terminal;             /* the controlling one; -1: none */
 };
 
 /*

@@ -192,8 +192,7 @@ static void pass_on(struct guard *guard, int signal)
     } else {
         if (wake_is_end(signal)) guard->ended_by = signal;
         /* In our own group it has heard the terminal's signals itself. */
-        bool heard =
-            !guard->child.own_group && (signal == SIGINT || signal == SIGQUIT || signal == SIGTSTP);
+        bool heard = !guard->child.own_group && wake_was_terminal();
         if (!heard) child_signal(&guard->child, signal);
     }
 }
@@ -220,8 +219,10 @@ struct guard_result guard_run(struct cli *cli, struct hf_lock *lock, char *const
     struct guard guard = {.cli = cli, .lock = lock};
     plan(&guard, options);
     guard.certain_until_ms = boot_ms() + hf_lock_left_ms(lock);
-    if (hf_lock_left_ms(lock) <= 0)
+    if (hf_lock_left_ms(lock) <= 0) {
+        cli_note(cli, "lock \"%s\": lost before the command could start", hf_lock_name(lock));
         return (struct guard_result){.exit_code = EXIT_LOST, .was_started = true, .lost = true};
+    }
     say_patience(0); /* from now on there is something to guard */
     int error = child_start(&guard.child, argv, variables, &cli->arena);
     if (error != 0) say_patience(SAY_MS);

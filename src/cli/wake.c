@@ -14,6 +14,7 @@ static const int wanted[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
 /* Of the process, like the signals themselves. */
 static int signal_fd = -1, event_fd = -1;
 static sigset_t old_mask;
+static int last_code;
 
 static bool is_ignored(int signal)
 {
@@ -78,10 +79,17 @@ int wake_wait(int64_t timeout_ms)
     if (ready <= 0) return -1;
     struct signalfd_siginfo info;
     uint64_t count;
-    if ((fds[0].revents & POLLIN) && read(signal_fd, &info, sizeof info) == sizeof info)
+    if ((fds[0].revents & POLLIN) && read(signal_fd, &info, sizeof info) == sizeof info) {
+        last_code = info.ssi_code;
         return (int)info.ssi_signo;
+    }
     if ((fds[1].revents & POLLIN) && read(event_fd, &count, sizeof count) == sizeof count) return 0;
     return -1;
+}
+
+bool wake_was_terminal(void)
+{
+    return last_code == SI_KERNEL;
 }
 
 bool wake_is_end(int signal)

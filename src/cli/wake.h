@@ -33,6 +33,9 @@ void wake_up(void);
 /* Waits for a signal (its number), a wake_up (0), or the time-out (-1). */
 int wake_wait(int64_t timeout_ms);
 
+/* Whether the last signal came from the terminal, and not from somebody's kill(1). */
+bool wake_was_terminal(void);
+
 /* One that asks us to end. */
 bool wake_is_end(int signal);
 

@@ -349,6 +349,18 @@ class WithoutListeners(CommandTest):
             self.assertEqual(process.wait(ENOUGH), 75)
             os.close(end)
 
+    def test_older_children_of_whoever_became_us_are_left_alone(self):
+        mark = os.path.join(self.path, "mark")
+        process = subprocess.Popen(
+            ["bash", "-c", f"sleep 60 & echo $! >{mark}; exec {HOLDFAST} --lease 2s run job -- sleep 300"],
+            env=self.env, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.processes.append(process)
+        wait_until(lambda: self.state("job") == "held")
+        self.run_ok("release", "--force", "--reason", "a test", "job")
+        self.assertEqual(process.wait(ENOUGH), 75)
+        self.assertTrue(alive(int(read(mark))))
+        os.kill(int(read(mark)), signal.SIGKILL)
+
     def test_signals_that_our_caller_ignores(self):
         def ignore():
             for number in [signal.SIGCHLD, signal.SIGHUP, signal.SIGINT]:
