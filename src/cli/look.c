@@ -274,6 +274,7 @@ struct pages {
     const struct hf_lock_info **locks;
     size_t lock_count, lock_capacity;
     struct hf_arena arena;
+    int64_t at_ms; /* the store's time when they were read */
 };
 
 static void pages_free(struct pages *pages)
@@ -403,6 +404,7 @@ struct watching {
     struct hf_client *client;
     pthread_mutex_t mutex;
     int64_t printed;
+    int64_t look_at_ms; /* boot clock: when what was printed last may have expired; 0: never */
 };
 
 static void print_change(struct watching *watching, const struct hf_lock_info *info)
@@ -438,6 +440,9 @@ static void print_change(struct watching *watching, const struct hf_lock_info *i
     }
     pthread_mutex_lock(&watching->mutex);
     watching->printed++;
+    watching->look_at_ms = 0;
+    if (info->held && info->expires_unix_ms > 0 && !has_expired(info, now_ms))
+        watching->look_at_ms = boot_ms() + info->expires_unix_ms - now_ms + 1;
     pthread_mutex_unlock(&watching->mutex);
 }
 
@@ -455,6 +460,31 @@ static bool has_enough(struct watching *watching, const struct watch_options *gi
     return enough || ferror(stdout);
 }
 
+/* A holder that dies changes nothing in the record; how long to wait before looking again. */
+static int64_t look_for_expiry(struct watching *watching)
+{
+    enum { AGAIN_MS = 1000 };
+    pthread_mutex_lock(&watching->mutex);
+    int64_t left = watching->look_at_ms ? watching->look_at_ms - boot_ms() : WAKE_NEVER;
+    bool due = watching->look_at_ms && left <= 0;
+    pthread_mutex_unlock(&watching->mutex);
+    if (!due) return left;
+    struct hf_lock_info *info = NULL;
+    if (hf_get(watching->client, watching->cli->arguments.at[0], &info, NULL) != 0) return AGAIN_MS;
+    int64_t now_ms = store_now_ms(watching->client);
+    if (has_expired(info, now_ms)) {
+        print_change(watching, info);
+    } else {
+        pthread_mutex_lock(&watching->mutex);
+        watching->look_at_ms = info->held && info->expires_unix_ms
+                                   ? boot_ms() + info->expires_unix_ms - now_ms + 1
+                                   : 0;
+        pthread_mutex_unlock(&watching->mutex);
+    }
+    hf_lock_info_free(info);
+    return AGAIN_MS;
+}
+
 static int watch_one(struct watching *watching, const struct watch_options *given)
 {
     struct hf_watcher *watcher;
@@ -469,16 +499,19 @@ static int watch_one(struct watching *watching, const struct watch_options *give
                     watching->cli->settings.poll_ms, on_change, watching, &watcher, &error);
     if (code != 0) return cli_fail(watching->cli, &error);
     while (!has_enough(watching, given) && !(signal > 0 && wake_is_end(signal)))
-        signal = wake_wait(WAKE_NEVER);
+        signal = wake_wait(look_for_expiry(watching));
     hf_watch_stop(watcher);
     return signal > 0 && wake_is_end(signal) ? EXIT_BY_SIGNAL + signal : 0;
 }
 
-static bool has_changed(const struct hf_lock_info *a, const struct hf_lock_info *b)
+/* `a` as it was then, `b` as it is now. */
+static bool has_changed(const struct hf_lock_info *a, int64_t then_ms, const struct hf_lock_info *b,
+                        int64_t now_ms)
 {
     const char *x = a->owner ? a->owner : "", *y = b->owner ? b->owner : "";
-    return a->held != b->held || a->damaged != b->damaged || a->token != b->token ||
-           a->holders != b->holders || a->since_unix_ms != b->since_unix_ms || strcmp(x, y) != 0;
+    return has_expired(a, then_ms) != has_expired(b, now_ms) || a->held != b->held ||
+           a->damaged != b->damaged || a->token != b->token || a->holders != b->holders ||
+           a->since_unix_ms != b->since_unix_ms || strcmp(x, y) != 0;
 }
 
 /* Both are sorted by name. */
@@ -494,7 +527,8 @@ static void print_differences(struct watching *watching, const struct watch_opti
             const struct hf_lock_info gone = {.name = before->locks[i++]->name};
             print_change(watching, &gone);
         } else {
-            if (order > 0 || has_changed(before->locks[i], now->locks[k]))
+            if (order > 0 ||
+                has_changed(before->locks[i], before->at_ms, now->locks[k], now->at_ms))
                 print_change(watching, now->locks[k]);
             k++;
             if (order == 0) i++;
@@ -513,6 +547,7 @@ static int watch_many(struct watching *watching, const struct watch_options *giv
     while (code == 0 && !has_enough(watching, given) && !(signal > 0 && wake_is_end(signal))) {
         struct pages now = {0};
         code = read_all(watching->client, &all, &now, &error);
+        now.at_ms = store_now_ms(watching->client);
         if (code == 0) print_differences(watching, given, &before, &now);
         pages_free(&before);
         before = now;
@@ -545,7 +580,7 @@ const struct command command_watch = {
     .synopsis = "watch NAME\n       holdfast watch --prefix TEXT",
     .text = "Prints the state of a lock, and a line whenever it has changed, until it is\n"
             "interrupted. What happens between two looks (--poll, default 1s) and is undone again\n"
-            "goes unseen; that a lock expires is no change of its record, and not told.",
+            "goes unseen.",
     .examples = "  holdfast watch leader\n"
                 "  holdfast watch -o json --prefix job- | jq --unbuffered -r .lock.owner\n"
                 "  holdfast watch -n 1 nightly      its state now, and nothing more",

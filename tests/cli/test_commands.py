@@ -199,6 +199,16 @@ class Looks(CommandTest):
         self.assertEqual(json.loads(watcher.stdout.readline())["lock"]["state"], "free")
         self.assertEqual(self.end(watcher, signal.SIGINT), 130)
 
+    def test_at_a_holder_that_dies(self):
+        watchers = [self.start("watch", "job", "--poll", "50ms"),
+                    self.start("watch", "--prefix", "job", "--poll", "50ms")]
+        self.assertRegex(watchers[0].stdout.readline(), "free")
+        self.run_ok("acquire", "-q", "--lease", "1s", "job")
+        for watcher in watchers:
+            self.assertRegex(watcher.stdout.readline(), "  held  ")
+            self.assertRegex(watcher.stdout.readline(), "  expired  ")
+            self.end(watcher)
+
     def test_at_the_changes_of_many(self):
         self.run_ok("run", "job-1", "true")
         watcher = self.start("watch", "--prefix", "job-", "--poll", "50ms")
