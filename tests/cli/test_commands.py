@@ -2,10 +2,9 @@
 """Everything but run: grants, looking, elections, tables, settings, doctor, bench, help."""
 import json
 import os
-import pwd
 import re
+import shutil
 import signal
-import sqlite3
 import stat
 import subprocess
 import sys
@@ -323,14 +322,11 @@ class Settings(CommandTest):
         os.mkdir(home)
         os.chown(home, NOBODY, NOBODY)
         os.chmod(self.path, 0o755)
-        command = HOLDFAST
-        if not os.access(os.path.dirname(HOLDFAST), os.X_OK) or HOLDFAST.startswith("/root"):
-            self.skipTest("the build directory is not for everybody")
+        command = os.path.join(self.path, "holdfast")  # the build directory may not be for everybody
+        shutil.copy(HOLDFAST, command)
         env = {"HOME": home, "PATH": os.environ["PATH"]}
         done = subprocess.run([command, "run", "job", "true"], env=env, user=NOBODY, group=NOBODY,
                               extra_groups=[], capture_output=True, text=True, timeout=ENOUGH)
-        if "Permission denied" in done.stderr and command in done.stderr:
-            self.skipTest("the build directory is not for everybody")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         folder = os.path.join(home, ".local/state/holdfast")
         self.assertEqual(stat.S_IMODE(os.stat(folder).st_mode), 0o700)
