@@ -83,9 +83,9 @@ class Grants(CommandTest):
         self.run_ok("release", grant)
 
     def test_may_be_held_until_the_end_of_input(self):
-        process = self.start("acquire", "--lease", "1s", "--hold", "job", stdin=subprocess.PIPE)
+        process = self.start("acquire", "--lease", "4s", "--hold", "job", stdin=subprocess.PIPE)
         self.assertIn("token", process.stdout.readline())
-        time.sleep(2)
+        time.sleep(5)
         self.assertEqual(self.state("job"), "held")
         process.stdin.close()
         self.assertEqual(process.wait(ENOUGH), 0)
@@ -219,7 +219,7 @@ class Looks(CommandTest):
         self.end(watcher)
 
     def test_at_dead_readers(self):
-        holder = self.holder("job", "-s", "--lease", "1s")
+        holder = self.holder("job", "-s", "--lease", "4s")
         self.assertEqual(self.run_it("get", "-q", "job")[0], 0)
         holder.kill()
         wait_until(lambda: self.state("job") == "expired")
@@ -244,9 +244,9 @@ class Looks(CommandTest):
 
 class Elects(CommandTest):
     def test_one_leader_and_then_another(self):
-        first = self.start("--owner", "alice", "--lease", "2s", "elect", "leader", "--", "sleep", "300")
+        first = self.start("--owner", "alice", "--lease", "6s", "elect", "leader", "--", "sleep", "300")
         self.assertEqual(first.stdout.readline(), "leader: alice (this one)\n")
-        second = self.start("--owner", "bob", "--lease", "2s", "elect", "leader", "--", "sh", "-c",
+        second = self.start("--owner", "bob", "--lease", "6s", "elect", "leader", "--", "sh", "-c",
                             "echo leading; exit 6")
         self.assertEqual(second.stdout.readline(), "leader: alice\n")
         observer = self.start("elect", "leader", "--poll", "100ms")
@@ -259,7 +259,7 @@ class Elects(CommandTest):
 
     @unittest.skipIf(DYNAMODB, "the file is what can be cut off here")
     def test_who_loses_campaigns_again(self):
-        process = self.start("--owner", "alice", "--lease", "2s", "elect", "leader", "--", "sh", "-c",
+        process = self.start("--owner", "alice", "--lease", "6s", "elect", "leader", "--", "sh", "-c",
                              "echo $HOLDFAST_TOKEN; exec sleep 300")
         self.assertEqual(process.stdout.readline(), "leader: alice (this one)\n")
         token = int(process.stdout.readline())

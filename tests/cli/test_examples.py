@@ -37,10 +37,10 @@ class Examples(CommandTest):
         self.assertEqual(self.run_json("get", "deploy")["data"], "a deploy")
 
     def test_leader(self):
-        first = self.script("leader.sh", LEASE="2s")
+        first = self.script("leader.sh", LEASE="6s")
         self.assertIn("(this one)", first.stdout.readline())
         self.assertIn("leading with token", first.stdout.readline())
-        second = self.script("leader.sh", LEASE="2s", SECONDS_TO_LEAD="0")
+        second = self.script("leader.sh", LEASE="6s", SECONDS_TO_LEAD="0")
         self.assertIn("leader: ", second.stdout.readline())
         first.kill()
         self.assertIn("(this one)", second.stdout.readline())

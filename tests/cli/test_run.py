@@ -259,7 +259,7 @@ class Loses(CommandTest):
 
     @unittest.skipIf(DYNAMODB, "the file is what can be cut off here")
     def test_a_child_that_ignores_sigterm_is_killed_before_the_lease_ends(self):
-        process, log = self.stubborn("3s", "--kill-after", "500ms")
+        process, log = self.stubborn("8s", "--kill-after", "1s")
         with self.outage():
             _, err = process.communicate(timeout=ENOUGH)
         self.assertEqual(process.returncode, 75, err)
@@ -277,7 +277,7 @@ class Loses(CommandTest):
 
     @unittest.skipIf(DYNAMODB, "the file is what can be cut off here")
     def test_a_child_that_obeys_is_not_killed(self):
-        process = self.start("--lease", "3s", "run", "job", "--", "sh", "-c",
+        process = self.start("--lease", "8s", "run", "job", "--", "sh", "-c",
                              "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done")
         self.assertEqual(process.stdout.readline(), "ready\n")
         with self.outage():
@@ -288,15 +288,15 @@ class Loses(CommandTest):
 
     @unittest.skipIf(DYNAMODB, "the file is what can be cut off here")
     def test_a_short_outage_is_survived(self):
-        holder = self.holder("job", "--lease", "4s")
+        holder = self.holder("job", "--lease", "8s")
         with self.outage():
             time.sleep(1)
-        time.sleep(4)
+        time.sleep(8)
         self.assertIsNone(holder.poll())
         self.assertEqual(self.end(holder), 128 + signal.SIGTERM)
 
     def test_a_lock_that_is_taken_away(self):
-        process, _ = self.stubborn("3s")
+        process, _ = self.stubborn("8s")
         self.run_ok("--owner", "operator", "release", "--force", "--reason", "a test", "job")
         _, err = process.communicate(timeout=ENOUGH)
         self.assertEqual(process.returncode, 75, err)
@@ -304,7 +304,7 @@ class Loses(CommandTest):
         self.assertIn("a test", err)
 
     def test_someone_who_sleeps_through_the_end(self):
-        process, log = self.stubborn("2s")
+        process, log = self.stubborn("5s")
         process.send_signal(signal.SIGSTOP)
         os.killpg(os.getpgid(int(child_of(process.pid))), signal.SIGSTOP)
         self.run_ok("run", "job", "true")
@@ -342,7 +342,7 @@ class WithoutListeners(CommandTest):
             os.set_blocking(full, True)
             command = [sys.executable, "-c", STUBBORN, log] if form == "python" else [
                 "sh", "-c", f"while :; do date +%s.%N >>{log}; sleep 0.05; done"]
-            process = self.start("--lease", "2s", "run", "job", "--", *command, stderr=full)
+            process = self.start("--lease", "6s", "run", "job", "--", *command, stderr=full)
             os.close(full)
             wait_until(lambda: read(log).count("\n") > 1)
             self.run_ok("release", "--force", "--reason", "a test", "job")
@@ -352,7 +352,7 @@ class WithoutListeners(CommandTest):
     def test_older_children_of_whoever_became_us_are_left_alone(self):
         mark = os.path.join(self.path, "mark")
         process = subprocess.Popen(
-            ["bash", "-c", f"sleep 60 & echo $! >{mark}; exec {HOLDFAST} --lease 2s run job -- sleep 300"],
+            ["bash", "-c", f"sleep 60 & echo $! >{mark}; exec {HOLDFAST} --lease 6s run job -- sleep 300"],
             env=self.env, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.processes.append(process)
         wait_until(lambda: self.state("job") == "held")
@@ -385,7 +385,7 @@ class WithoutListeners(CommandTest):
 
     def test_what_the_command_has_left_behind_is_killed(self):
         log = os.path.join(self.path, "lived")
-        process = self.start("--lease", "2s", "run", "job", "--", "sh", "-c",
+        process = self.start("--lease", "6s", "run", "job", "--", "sh", "-c",
                              f"setsid sh -c 'while :; do echo x >>{log}; sleep 0.05; done' & exec sleep 300")
         wait_until(lambda: read(log).count("\n") > 1)
         self.run_ok("release", "--force", "--reason", "a test", "job")
