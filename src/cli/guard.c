@@ -15,7 +15,7 @@
 enum {
     LEASE_MS = 20000, /* the library's own */
     SAY_MS = 1000,
-    RELEASE_MS = 5000, /* after the command has ended */
+    RELEASE_MS = 10000, /* after the command has ended */
     KILL_AFTER_MOST_MS = 10000,
     MARGIN_LEAST_MS = 20,
     MARGIN_MOST_MS = 1000,
