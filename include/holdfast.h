@@ -294,6 +294,7 @@ struct hf_acquire_options {
     int64_t warn_ms;      /* 0: the client's */
     hf_event_fn on_event; /* its final call may come after hf_release and hf_lock_unref returned */
     void *user;           /* stays until that call, or until the client is closed */
+    const char *owner;    /* whom the lock is for; NULL: the client's */
 };
 
 /*

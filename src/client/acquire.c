@@ -120,7 +120,7 @@ static int check_times(const struct hf_core_options *core, const struct hf_want 
 }
 
 static int check_shared(const struct hf_client *client, const struct hf_acquire_options *options,
-                        struct hf_error *reterr)
+                        const struct hf_lease *session, struct hf_error *reterr)
 {
     const struct hf_core_options *core = &client->core.options;
     if (!options->shared && options->limit == 0) return 0;
@@ -135,7 +135,7 @@ static int check_shared(const struct hf_client *client, const struct hf_acquire_
         return hf__error_set(reterr, HF_ERR_UNSUPPORTED, "the format \"%s\" has no semaphores",
                              core->format->name);
     }
-    REFUSE_IF(core->session == HF_USE_SESSION_NEVER,
+    REFUSE_IF(core->session == HF_USE_SESSION_NEVER && !session,
               "a shared lock needs a session; leave sessions and heartbeats on");
     REFUSE_IF(options->lease_ms != 0,
               "a shared lock is kept by a session and cannot have a lease of its own");
@@ -143,7 +143,8 @@ static int check_shared(const struct hf_client *client, const struct hf_acquire_
 }
 
 static int check_want(struct hf_client *client, const char *name, int64_t timeout_ms,
-                      const struct hf_acquire_options *options, struct hf_arena *arena,
+                      const struct hf_acquire_options *options,
+                      const struct hf_acquire_inside *inside, struct hf_arena *arena,
                       struct hf_want *ret, struct hf_error *reterr)
 {
     const struct hf_core_options *core = &client->core.options;
@@ -152,6 +153,10 @@ static int check_want(struct hf_client *client, const char *name, int64_t timeou
     REFUSE_IF(refusal, "lock \"%.64s\": %s", name, refusal);
     REFUSE_IF(timeout_ms < 0, "a time-out of %lld ms: use 0 to try, HF_FOREVER to wait",
               (long long)timeout_ms);
+    struct hf_slice owner = hf__slice_str(options->owner);
+    REFUSE_IF(options->owner &&
+                  (owner.len == 0 || owner.len > HF_OWNER_MAX || !hf__utf8_valid(owner)),
+              "an owner is UTF-8 text of 1 to %d bytes", HF_OWNER_MAX);
     REFUSE_IF(options->data_size > 0 && !options->data, "data_size without data");
     if (options->data_size > DATA_MAX)
         return hf__error_set(reterr, HF_ERR_LIMIT, "data of %zu bytes: at most %d fit",
@@ -172,9 +177,14 @@ static int check_want(struct hf_client *client, const char *name, int64_t timeou
         .data = hf__slice(options->data, options->data_size),
         .only_if_exists = options->only_if_exists,
         .reentrant = options->reentrant,
+        .owner = owner,
+        .stubborn = inside->stubborn,
+        .session = inside->session,
     };
+    REFUSE_IF(inside->session && options->lease_ms,
+              "a session's lock cannot have a lease of its own");
     int code = check_times(core, ret, reterr);
-    if (code == 0) code = check_shared(client, options, reterr);
+    if (code == 0) code = check_shared(client, options, inside->session, reterr);
     if (code == 0) code = check_attributes(client, options, arena, &ret->extra, reterr);
     return code;
 }
@@ -215,7 +225,8 @@ int hf_acquire(struct hf_client *client, const char *name, int64_t timeout_ms,
     struct hf_arena arena = {0};
     struct hf_want want;
     struct hf_waiter waiter;
-    int code = check_want(client, name, timeout_ms, &options, &arena, &want, reterr);
+    const struct hf_acquire_inside inside = {0};
+    int code = check_want(client, name, timeout_ms, &options, &inside, &arena, &want, reterr);
     struct hf_acquisition *acquisition = code == 0 ? acquisition_new(client, &options) : NULL;
     if (!acquisition) {
         hf__arena_free(&arena);
@@ -258,19 +269,21 @@ int hf_acquire_async(struct hf_client *client, const char *name, int64_t timeout
                      const struct hf_acquire_options *given, hf_acquired_fn done, void *user,
                      struct hf_acquisition **ret, struct hf_error *reterr)
 {
-    return hf__acquire_async(client, name, timeout_ms, given, false, done, user, ret, reterr);
+    const struct hf_acquire_inside inside = {0};
+    return hf__acquire_async(client, name, timeout_ms, given, &inside, done, user, ret, reterr);
 }
 
 int hf__acquire_async(struct hf_client *client, const char *name, int64_t timeout_ms,
-                      const struct hf_acquire_options *given, bool stubborn, hf_acquired_fn done,
-                      void *user, struct hf_acquisition **ret, struct hf_error *reterr)
+                      const struct hf_acquire_options *given,
+                      const struct hf_acquire_inside *inside, hf_acquired_fn done, void *user,
+                      struct hf_acquisition **ret, struct hf_error *reterr)
 {
     HF_OPTIONS(struct hf_acquire_options, options, given);
     if (!client || !done)
         return hf__error_set(reterr, HF_ERR_INVALID, "no client, or nobody to call back");
     struct hf_arena arena = {0};
     struct hf_want want;
-    int code = check_want(client, name, timeout_ms, &options, &arena, &want, reterr);
+    int code = check_want(client, name, timeout_ms, &options, inside, &arena, &want, reterr);
     struct hf_acquisition *acquisition = code == 0 ? acquisition_new(client, &options) : NULL;
     if (!acquisition) {
         hf__arena_free(&arena);
@@ -278,7 +291,6 @@ int hf__acquire_async(struct hf_client *client, const char *name, int64_t timeou
     }
     code = hf__client_enter(client, reterr);
     if (code == 0) {
-        want.stubborn = stubborn;
         acquisition->done = done;
         acquisition->user = user;
         if (ret) acquisition->refs++;

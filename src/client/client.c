@@ -93,7 +93,9 @@ static void drain(struct hf_client *client)
             more = true;
         }
         while ((job = hf__core_next_job(core))) {
-            hf__waiter_wake(job->user);
+            if (job->calls_back)
+                hf__client_chore(client, &HF_CONTAINER(job, struct hf_async, job)->chore);
+            else hf__waiter_wake(job->user);
             more = true;
         }
         while ((request = hf__core_next_request(core))) {

@@ -30,6 +30,14 @@ struct hf_chore {
     void (*run)(struct hf_client *client, struct hf_chore *chore);
 };
 
+/* A job of the core that calls back (behalf.c). */
+struct hf_async {
+    struct hf_job job;
+    struct hf_chore chore;
+    void (*done)(void *user, int code, const struct hf_error *error);
+    void *user;
+};
+
 /* Somebody who waits, on their own stack. */
 struct hf_waiter {
     struct hf_list node;
@@ -143,10 +151,15 @@ void hf__lock_news(struct hf_client *client, struct hf_grant *grant, int which);
 
 /* ---- acquire.c ---- */
 
-/* The public one; a stubborn one goes on whatever the store says. */
+struct hf_acquire_inside {
+    bool stubborn;            /* goes on whatever the store says */
+    struct hf_lease *session; /* an opened one; NULL: as the client does */
+};
+/* The public one, with what only we can ask for. */
 int hf__acquire_async(struct hf_client *client, const char *name, int64_t timeout_ms,
-                      const struct hf_acquire_options *given, bool stubborn, hf_acquired_fn done,
-                      void *user, struct hf_acquisition **ret, struct hf_error *reterr);
+                      const struct hf_acquire_options *given,
+                      const struct hf_acquire_inside *inside, hf_acquired_fn done, void *user,
+                      struct hf_acquisition **ret, struct hf_error *reterr);
 void hf__acquire_finished(struct hf_client *client, struct hf_attempt *attempt);
 /* NULL once it has a result. */
 struct hf_attempt *hf__acquisition_attempt(const struct hf_acquisition *acquisition);

@@ -41,8 +41,9 @@ static int campaign(struct hf_election *election, struct hf_error *reterr)
         .on_event = happened,
         .user = election,
     };
-    return hf__acquire_async(election->client, election->name, HF_FOREVER, &options, true, acquired,
-                             election, &election->acquisition, reterr);
+    const struct hf_acquire_inside inside = {.stubborn = true};
+    return hf__acquire_async(election->client, election->name, HF_FOREVER, &options, &inside,
+                             acquired, election, &election->acquisition, reterr);
 }
 
 static void wake(struct hf_election *election)

@@ -109,7 +109,7 @@ const char *hf_lock_name(const struct hf_lock *lock)
 
 const char *hf_lock_owner(const struct hf_lock *lock)
 {
-    return lock->client->core.options.owner.ptr;
+    return hf__grant_owner(&lock->client->core, lock->grant).ptr;
 }
 
 int64_t hf_lock_token(const struct hf_lock *lock)

@@ -34,6 +34,7 @@ void hf__attempt_destroy(struct hf_core *core, struct hf_attempt *attempt)
     attempt->try_count = 0;
     hf__lease_unref(core, attempt->intent_session);
     hf__lease_unref(core, attempt->own);
+    hf__lease_unref(core, attempt->want.session);
     hf__alarm_done(core, &attempt->alarm);
     hf__arena_free(&attempt->wants);
     hf__arena_free(&attempt->round);
@@ -59,7 +60,7 @@ static void give_back_try(struct hf_core *core, struct hf_attempt *attempt,
                           const struct hf_try *try, int64_t now_us)
 {
     hf__give_back(core, attempt->name, attempt->want.limit ? 's' : 'x', &try->grant, 1,
-                  try->session ? &try->session->id : NULL, now_us);
+                  try->session ? &try->session->id : NULL, attempt->want.owner, now_us);
 }
 
 /* These are about the newest try. */
@@ -89,7 +90,7 @@ void hf__attempt_finish(struct hf_core *core, struct hf_attempt *attempt, int co
     }
     if (attempt->has_intent)
         hf__give_back(core, attempt->name, 'i', &attempt->intent, 0, &attempt->intent_session->id,
-                      now_us);
+                      attempt->want.owner, now_us);
     attempt->has_intent = false;
     hf__name_advance(core, attempt->name, now_us);
 }
@@ -113,7 +114,8 @@ void hf__attempt_fail_held(struct hf_core *core, struct hf_attempt *attempt, int
                            int64_t now_us)
 {
     struct hf_slice owner = attempt->record.owner;
-    if (hf__name_exclusive(attempt->name)) owner = core->options.owner;
+    const struct hf_grant *ours = hf__name_exclusive(attempt->name);
+    if (ours) owner = hf__grant_owner(core, ours);
     const char *prefix = code == HF_ERR_TIMED_OUT ? "not free in time; " : "";
     const char *damage = attempt->record.damaged          ? attempt->record.damage
                          : attempt->record.strange_intent ? "intent"
@@ -212,7 +214,7 @@ bool hf__attempt_step(struct hf_core *core, struct hf_attempt *attempt, struct h
             give_back_try(core, attempt, &attempt->tries[attempt->try_count - 1], now_us);
         if (request->kind == HF_REQUEST_INTENT && may_have_landed && attempt->intent_session)
             hf__give_back(core, attempt->name, 'i', &attempt->intent, 0,
-                          &attempt->intent_session->id, now_us);
+                          &attempt->intent_session->id, attempt->want.owner, now_us);
         if (attempt->taken) hf__attempt_destroy(core, attempt);
         return false;
     }
@@ -342,6 +344,15 @@ bool hf__attempt_wants_session(const struct hf_attempt *attempt)
     return attempt->use_session;
 }
 
+struct hf_lease *hf__attempt_session(struct hf_core *core, const struct hf_attempt *attempt,
+                                     int64_t now_us)
+{
+    struct hf_lease *opened = attempt->want.session;
+    if (!opened) return hf__session_get(core, now_us);
+    bool usable = opened->state == HF_LEASE_LIVE && opened->valid_until_us > now_us;
+    return usable && !opened->leaving ? opened : NULL;
+}
+
 bool hf__attempt_joins(const struct hf_attempt *attempt)
 {
     return attempt->want.limit > 0 && attempt->record.readers > 0;
@@ -357,7 +368,7 @@ static struct hf_try *new_try(struct hf_core *core, struct hf_attempt *attempt, 
     hf__new_id(core, &try->grant);
     if (HF_BUG(ONE_ID) && has_first) try->grant = first;
     if (hf__attempt_wants_session(attempt)) {
-        try->session = core->session;
+        try->session = attempt->want.session ? attempt->want.session : core->session;
         try->session->refs++;
     } else {
         try->expires_unix_ms = hf__expires_unix_ms(core, now_us, attempt->own->lease_ms);
@@ -372,7 +383,7 @@ static void claim_of(struct hf_core *core, struct hf_attempt *attempt, const str
     struct hf_interval store = hf__core_store_time(core, try->sent_us);
     *ret = (struct hf_claim){
         .name = hf__name_text(attempt->name),
-        .owner = core->options.owner,
+        .owner = want->owner.len ? want->owner : core->options.owner,
         .grant = try->grant,
         .session = try->session ? &try->session->id : NULL,
         .limit = want->limit,
@@ -578,7 +589,11 @@ void hf__attempt_go(struct hf_core *core, struct hf_attempt *attempt, int64_t no
         send_read(core, attempt, now_us);
         return;
     }
-    if (hf__attempt_wants_session(attempt) && !hf__session_get(core, now_us)) {
+    if (hf__attempt_wants_session(attempt) && !hf__attempt_session(core, attempt, now_us)) {
+        if (attempt->want.session) {
+            hf__attempt_end(core, attempt, HF_ERR_LOST, "the session has ended", now_us);
+            return;
+        }
         if (!core->session) {
             hf__attempt_retry_for_memory(core, attempt, now_us);
             return;

@@ -9,6 +9,9 @@ bool hf__attempt_is_try(const struct hf_attempt *attempt);
 /* A reader in front of readers who keep their own leases. */
 bool hf__attempt_joins(const struct hf_attempt *attempt);
 bool hf__attempt_wants_session(const struct hf_attempt *attempt);
+/* The live session that is to keep the lock; NULL: it is being made, or has ended. */
+struct hf_lease *hf__attempt_session(struct hf_core *core, const struct hf_attempt *attempt,
+                                     int64_t now_us);
 
 /* A request of the attempt, of which there is one at a time. NULL: it tries again later. */
 struct hf_request *hf__attempt_request(struct hf_core *core, struct hf_attempt *attempt,

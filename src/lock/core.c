@@ -350,6 +350,11 @@ static void close_some(struct hf_core *core, int64_t now_us)
             hf__session_drop(core, &session->id, now_us);
             hf__lease_end(core, session, HF_REASON_CLOSED, 0, NULL, now_us);
         }
+        while (!hf__list_empty(&core->opened)) {
+            session = HF_CONTAINER(core->opened.next, struct hf_lease, of_opened);
+            hf__session_drop(core, &session->id, now_us);
+            hf__lease_end(core, session, HF_REASON_CLOSED, 0, NULL, now_us);
+        }
     }
     /* What attempts left on the way comes back, and is given back. */
     if (core->grant_count == 0 && hf__list_empty(&core->errands) && core->outstanding == 0) {
@@ -409,6 +414,7 @@ int hf__core_init(struct hf_core *core, const struct hf_core_options *options,
     hf__list_init(&core->errands);
     hf__list_init(&core->forces);
     hf__list_init(&core->session_waiters);
+    hf__list_init(&core->opened);
     core->names = hf__calloc(core->name_buckets, sizeof(struct hf_name *));
     if (!core->names || !hf__observations_init(core) ||
         !hf__alarm_init(core, &core->closing_alarm, go_on_closing)) {

@@ -139,6 +139,8 @@ struct hf_lease {
     uint32_t refs;
     enum hf_lease_state state;
     bool is_session;
+    bool opened;  /* a session that somebody asked for, and renews and closes by hand */
+    bool leaving; /* … and has closed: it ends with the last of its locks */
     bool stopped; /* its grant is being released: no more renewals */
     struct hf_id id;
     int64_t version; /* confirmed */
@@ -148,6 +150,9 @@ struct hf_lease {
     int64_t valid_until_us; /* of LIVE */
     int64_t wanted_ms;      /* of the next renewal; never less than lease_ms */
 
+    struct hf_list of_opened;   /* core->opened */
+    struct hf_job *job;         /* of who opens or closes it */
+    char *owner;                /* of an opened session */
     struct hf_errand *release;  /* of its grant, waiting for a renewal to come back */
     struct hf_request *request; /* in flight */
     bool pending;               /* version + 1 was sent at least once and is not decided */
@@ -190,6 +195,8 @@ struct hf_grant {
     uint8_t pending; /* HF_EVENT_IS_… */
     bool warned;
     bool alone; /* shared: nobody else was inside when it was granted */
+    uint16_t owner_len;
+    char owner[]; /* who asked for it; "": the client's */
 };
 
 /* ---- jobs: calls that end with one code ---- */
@@ -200,6 +207,7 @@ struct hf_job {
     struct hf_error error;
     int64_t need_until_us; /* ensure */
     struct hf_grant *grant;
+    bool calls_back; /* for whoever drives the core: nobody waits for it */
     void *user;
 };
 
@@ -217,7 +225,9 @@ struct hf_want {
     struct hf_item extra;
     bool only_if_exists;
     bool reentrant;
-    bool stubborn; /* no error ends it: a campaign */
+    bool stubborn;            /* no error ends it: a campaign */
+    struct hf_slice owner;    /* empty: the client's */
+    struct hf_lease *session; /* an opened one that is to keep the lock; NULL: as the client does */
     void *user;
 };
 
@@ -302,6 +312,7 @@ struct hf_core {
     struct hf_list errands;
     struct hf_list forces;
     struct hf_list session_waiters;
+    struct hf_list opened; /* sessions */
     struct hf_lease *session;
     struct hf_name **names;
     size_t name_buckets; /* a power of two */
@@ -353,6 +364,24 @@ void hf__core_ensure(struct hf_core *core, struct hf_grant *grant, int64_t at_le
                      struct hf_job *job, int64_t now_us);
 void hf__core_set_data(struct hf_core *core, struct hf_grant *grant, bool has_data,
                        struct hf_slice data, struct hf_job *job, int64_t now_us);
+/*
+ * Sessions of their own, for those who take locks on behalf of others. The job says when it
+ * can be used; who keeps it longer than until it ends counts a reference. Closing releases its
+ * locks first. One that is left ends in memory alone, with its locks: nothing is written.
+ */
+int hf__core_session_open(struct hf_core *core, struct hf_slice owner, int64_t lease_ms,
+                          struct hf_job *job, int64_t now_us, struct hf_lease **ret,
+                          struct hf_error *reterr);
+void hf__core_session_ensure(struct hf_core *core, struct hf_lease *session, int64_t at_least_ms,
+                             struct hf_job *job, int64_t now_us);
+void hf__core_session_close(struct hf_core *core, struct hf_lease *session, struct hf_job *job,
+                            int64_t now_us);
+void hf__core_leave_all(struct hf_core *core, int64_t now_us);
+void hf__lease_unref(struct hf_core *core, struct hf_lease *lease);
+/* How many want this lock here. */
+size_t hf__core_queue(const struct hf_core *core, struct hf_slice name);
+/* Somebody outside has let go of this lock: whoever waits for it here need not wait to look. */
+void hf__core_nudge(struct hf_core *core, struct hf_slice name, int64_t now_us);
 void hf__core_force(struct hf_core *core, struct hf_slice name, struct hf_slice by,
                     struct hf_slice reason, int64_t timeout_ms, struct hf_job *job, int64_t now_us);
 
@@ -376,6 +405,9 @@ int64_t hf__core_next_us(const struct hf_core *core);
 void hf__attempt_free(struct hf_core *core, struct hf_attempt *attempt);
 /* An ended grant. */
 void hf__grant_free(struct hf_core *core, struct hf_grant *grant);
+
+/* Who asked for the lock; terminated. */
+struct hf_slice hf__grant_owner(const struct hf_core *core, const struct hf_grant *grant);
 
 /* How long the grant is certain to be held; 0: not any more, or not certain. */
 static inline int64_t hf__grant_left_us(const struct hf_grant *grant, int64_t now_us)

@@ -243,7 +243,8 @@ void hf__errands_forget(struct hf_core *core, struct hf_grant *grant)
 }
 
 void hf__give_back(struct hf_core *core, struct hf_name *name, char kind, const struct hf_id *grant,
-                   int64_t version, const struct hf_id *session, int64_t now_us)
+                   int64_t version, const struct hf_id *session, struct hf_slice owner,
+                   int64_t now_us)
 {
     struct hf_errand *errand =
         hf__errand_new(core, kind == 'i' ? HF_ERRAND_WITHDRAW : HF_ERRAND_GIVE_BACK, name);
@@ -251,7 +252,7 @@ void hf__give_back(struct hf_core *core, struct hf_name *name, char kind, const 
     if (session) errand->session = *session;
     errand->claim = (struct hf_claim){
         .name = hf__name_text(name),
-        .owner = core->options.owner,
+        .owner = hf__arena_copy(&errand->arena, owner.len ? owner : core->options.owner),
         .grant = *grant,
         .session = session ? &errand->session : NULL,
         .limit = kind == 's' ? 1 : 0,

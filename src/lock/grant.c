@@ -11,11 +11,16 @@
 
 #include "lock/inside.h"
 
+struct hf_slice hf__grant_owner(const struct hf_core *core, const struct hf_grant *grant)
+{
+    return grant->owner_len ? hf__slice(grant->owner, grant->owner_len) : core->options.owner;
+}
+
 void hf__grant_claim(const struct hf_core *core, const struct hf_grant *grant, struct hf_claim *ret)
 {
     *ret = (struct hf_claim){
         .name = hf__name_text(grant->name),
-        .owner = core->options.owner,
+        .owner = hf__grant_owner(core, grant),
         .grant = grant->id,
         .session = grant->lease->is_session ? &grant->lease->id : NULL,
         .limit = grant->limit,
@@ -74,6 +79,7 @@ void hf__grant_end(struct hf_core *core, struct hf_grant *grant, enum hf_reason 
         core->own_count--;
         hf__lease_end(core, lease, reason, code, detail, now_us);
     }
+    if (lease->leaving && hf__list_empty(&lease->grants)) hf__session_left(core, lease, now_us);
     hf__lease_unref(core, lease);
     announce(core, grant, HF_EVENT_IS_FINAL);
     name->refs++;

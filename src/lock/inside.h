@@ -70,7 +70,6 @@ void hf__observations_free(struct hf_core *core);
 /* ---- lease.c ---- */
 
 struct hf_lease *hf__lease_new(struct hf_core *core, bool is_session);
-void hf__lease_unref(struct hf_core *core, struct hf_lease *lease);
 /* Begins to keep: the write that made it was first sent at sent_us. */
 void hf__lease_begin(struct hf_core *core, struct hf_lease *lease, int64_t sent_us, int64_t now_us);
 void hf__lease_end(struct hf_core *core, struct hf_lease *lease, enum hf_reason reason, int code,
@@ -95,6 +94,8 @@ void hf__session_heard(struct hf_core *core, struct hf_lease *session,
                        const struct hf_session_record *record, int64_t now_us);
 /* Looks whether a lock is still in its record, now and then. */
 void hf__session_recheck(struct hf_core *core, struct hf_lease *session, int64_t now_us);
+/* The last lock of a session that was closed has gone. */
+void hf__session_left(struct hf_core *core, struct hf_lease *session, int64_t now_us);
 /* Tells the table that a session is over: ours, whatever its version. */
 void hf__session_drop(struct hf_core *core, const struct hf_id *id, int64_t now_us);
 
@@ -164,7 +165,8 @@ void hf__errand_free(struct hf_core *core, struct hf_errand *errand);
 void hf__errands_forget(struct hf_core *core, struct hf_grant *grant);
 /* Gives back a grant or an intent that may be in the record; best effort. kind as in a text. */
 void hf__give_back(struct hf_core *core, struct hf_name *name, char kind, const struct hf_id *grant,
-                   int64_t version, const struct hf_id *session, int64_t now_us);
+                   int64_t version, const struct hf_id *session, struct hf_slice owner,
+                   int64_t now_us);
 
 /* ---- force.c ---- */
 

@@ -28,6 +28,7 @@ struct hf_lease *hf__lease_new(struct hf_core *core, bool is_session)
     hf__list_init(&lease->grants);
     hf__list_init(&lease->ensures);
     hf__list_init(&lease->node);
+    hf__list_init(&lease->of_opened);
     hf__list_append(&core->leases, &lease->node);
     lease->refs = 1;
     lease->is_session = is_session;
@@ -42,6 +43,7 @@ void hf__lease_unref(struct hf_core *core, struct hf_lease *lease)
     if (!lease || --lease->refs > 0) return;
     hf__alarm_done(core, &lease->alarm);
     hf__list_remove(&lease->node);
+    hf__free(lease->owner);
     hf__free(lease);
 }
 
@@ -130,6 +132,13 @@ void hf__lease_end(struct hf_core *core, struct hf_lease *lease, enum hf_reason 
         core->session = NULL;
         hf__lease_unref(core, lease);
     }
+    hf__list_remove(&lease->of_opened);
+    if (lease->opened) hf__lease_unref(core, lease);
+    if (lease->job) {
+        hf__job_done(core, lease->job, lease->leaving ? 0 : HF_ERR_LOST, "the session ended: %s",
+                     hf_reason_meaning(reason));
+        lease->job = NULL;
+    }
     hf__ensures_fail(core, lease, NULL, reason);
     /* Those that are being released end with their release. */
     for (struct hf_list *at = lease->grants.next, *next; at != &lease->grants; at = next) {
@@ -147,6 +156,9 @@ static void expire(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
     struct hf_name *name = grant ? grant->name : NULL;
     struct hf_id id = grant ? grant->id : lease->id;
     char kind = grant && grant->limit > 0 ? 's' : 'x';
+    struct hf_arena arena = {0}; /* the grant may go with its lease */
+    struct hf_slice owner =
+        grant ? hf__arena_copy(&arena, hf__grant_owner(core, grant)) : HF_LIT("");
     if (name) name->refs++;
     if (lease->failures > 0) {
         struct hf_error detail;
@@ -158,8 +170,9 @@ static void expire(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
         hf__lease_end(core, lease, HF_REASON_EXPIRED, 0, NULL, now_us);
     }
     if (lease->is_session) hf__session_drop(core, &id, now_us);
-    else if (name) hf__give_back(core, name, kind, &id, lease->version, NULL, now_us);
+    else if (name) hf__give_back(core, name, kind, &id, lease->version, NULL, owner, now_us);
     hf__name_unref(core, name);
+    hf__arena_free(&arena);
 }
 
 static void warn(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
@@ -331,7 +344,7 @@ static void build_renewal(struct hf_core *core, const struct hf_lease *lease,
     if (!grant) {
         struct hf_session_claim claim = {
             .id = lease->id,
-            .owner = options->owner,
+            .owner = lease->owner ? hf__slice_str(lease->owner) : options->owner,
             .version = lease->version + 1,
             .lease_ms = lease->pending_lease_ms,
             .expires_unix_ms = lease->pending_expires_unix_ms,
@@ -377,7 +390,7 @@ static void send_renewal(struct hf_core *core, struct hf_lease *lease, int64_t n
 static bool is_idle(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
 {
     enum { CORE_AND_CALLER = 2 };
-    if (!lease->is_session || !hf__list_empty(&lease->grants) || lease->pending ||
+    if (!lease->is_session || lease->opened || !hf__list_empty(&lease->grants) || lease->pending ||
         lease->refs > CORE_AND_CALLER)
         return false;
     if (lease->idle_us == 0) lease->idle_us = now_us;
@@ -410,6 +423,24 @@ static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us)
     hf__lease_unref(core, lease);
 }
 
+static void ensure(struct hf_core *core, struct hf_lease *lease, int64_t at_least_ms,
+                   struct hf_job *job, int64_t now_us)
+{
+    job->need_until_us = now_us + at_least_ms * 1000;
+    if (job->need_until_us <= lease->valid_until_us) {
+        hf__job_done(core, job, 0, " ");
+        return;
+    }
+    int64_t needed_ms = (at_least_ms * 1000 + 999 - core->options.margin_per_mille) /
+                            (1000 - core->options.margin_per_mille) +
+                        1;
+    if (needed_ms > lease->wanted_ms) lease->wanted_ms = needed_ms;
+    hf__list_append(&lease->ensures, &job->node);
+    lease->renew_at_us = now_us;
+    if (!lease->request) send_renewal(core, lease, now_us);
+    hf__lease_schedule(core, lease, now_us);
+}
+
 void hf__core_ensure(struct hf_core *core, struct hf_grant *grant, int64_t at_least_ms,
                      struct hf_job *job, int64_t now_us)
 {
@@ -430,17 +461,14 @@ void hf__core_ensure(struct hf_core *core, struct hf_grant *grant, int64_t at_le
         return;
     }
     job->grant = grant;
-    job->need_until_us = now_us + at_least_ms * 1000;
-    if (job->need_until_us <= lease->valid_until_us) {
-        hf__job_done(core, job, 0, " ");
-        return;
-    }
-    int64_t needed_ms = (at_least_ms * 1000 + 999 - core->options.margin_per_mille) /
-                            (1000 - core->options.margin_per_mille) +
-                        1;
-    if (needed_ms > lease->wanted_ms) lease->wanted_ms = needed_ms;
-    hf__list_append(&lease->ensures, &job->node);
-    lease->renew_at_us = now_us;
-    if (!lease->request) send_renewal(core, lease, now_us);
-    hf__lease_schedule(core, lease, now_us);
+    ensure(core, lease, at_least_ms, job, now_us);
+}
+
+void hf__core_session_ensure(struct hf_core *core, struct hf_lease *session, int64_t at_least_ms,
+                             struct hf_job *job, int64_t now_us)
+{
+    hf__core_tick(core, now_us);
+    if (session->state != HF_LEASE_LIVE || session->valid_until_us <= now_us || session->leaving)
+        hf__job_done(core, job, HF_ERR_LOST, "the session has ended");
+    else ensure(core, session, at_least_ms, job, now_us);
 }

@@ -52,7 +52,7 @@ static void serve_queue(struct hf_core *core, struct hf_name *name, struct hf_gr
         if (may_enter(attempt, held, now_us)) {
             enter_again(core, attempt, held, now_us);
         } else if (hf__attempt_is_try(attempt)) {
-            attempt->record.owner = core->options.owner;
+            attempt->record.owner = held ? hf__grant_owner(core, held) : core->options.owner;
             hf__attempt_fail_held(core, attempt, HF_ERR_HELD, now_us);
         }
     }
@@ -87,6 +87,23 @@ void hf__name_advance(struct hf_core *core, struct hf_name *name, int64_t now_us
     hf__attempt_go(core, first, now_us);
 }
 
+size_t hf__core_queue(const struct hf_core *core, struct hf_slice name)
+{
+    size_t count = 0;
+    const struct hf_name *found = hf__name_find(core, name);
+    if (!found) return 0;
+    for (const struct hf_list *at = found->attempts.next; at != &found->attempts; at = at->next)
+        count++;
+    return count;
+}
+
+void hf__core_nudge(struct hf_core *core, struct hf_slice name, int64_t now_us)
+{
+    hf__core_tick(core, now_us);
+    struct hf_name *found = hf__name_find(core, name);
+    if (found) hf__name_advance(core, found, now_us);
+}
+
 /* Re-entrant, or held here by somebody else: decided without asking the store. */
 static void begin(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
@@ -97,7 +114,7 @@ static void begin(struct hf_core *core, struct hf_attempt *attempt, int64_t now_
     if (may_enter(attempt, held, now_us)) {
         enter_again(core, attempt, held, now_us);
     } else if (hf__attempt_is_try(attempt) && (held || first->state == HF_ATTEMPT_WAITING)) {
-        attempt->record.owner = core->options.owner;
+        attempt->record.owner = held ? hf__grant_owner(core, held) : core->options.owner;
         hf__attempt_fail_held(core, attempt, HF_ERR_HELD, now_us);
     } else if (is_first) {
         hf__name_advance(core, attempt->name, now_us);
@@ -110,11 +127,13 @@ static bool copy_want(struct hf_attempt *attempt, const struct hf_want *want)
     attempt->want.name = hf__name_text(attempt->name);
     attempt->want.data = hf__arena_copy(&attempt->wants, want->data);
     attempt->want.extra = hf__item_copy(&attempt->wants, want->extra);
+    attempt->want.owner = hf__arena_copy(&attempt->wants, want->owner);
     return !attempt->wants.failed;
 }
 
 static bool keeps_own_lease(const struct hf_core *core, const struct hf_want *want)
 {
+    if (want->session) return false;
     if (want->limit > 0) return !core->options.format->sessions;
     if (want->lease_ms > 0 || core->options.session == HF_USE_SESSION_NEVER) return true;
     if (core->options.session == HF_USE_SESSION_ALWAYS) return false;
@@ -131,11 +150,12 @@ int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t n
     hf__list_init(&attempt->of_core);
     hf__list_init(&attempt->of_name);
     attempt->name = hf__name_get(core, want->name);
-    attempt->grant = hf__calloc(1, sizeof *attempt->grant);
+    attempt->grant = hf__calloc(1, sizeof *attempt->grant + want->owner.len + 1);
     bool own = keeps_own_lease(core, want);
     if (own) attempt->own = hf__lease_new(core, false);
     if (!attempt->name || !attempt->grant || (own && !attempt->own) ||
         !hf__alarm_init(core, &attempt->alarm, hf__attempt_ring) || !copy_want(attempt, want)) {
+        attempt->want.session = NULL;
         hf__attempt_destroy(core, attempt);
         return hf__error_no_memory(reterr);
     }
@@ -143,6 +163,7 @@ int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t n
         core->own_count++;
         if (want->lease_ms > 0) attempt->own->lease_ms = attempt->own->wanted_ms = want->lease_ms;
     }
+    if (want->session) want->session->refs++;
     attempt->use_session = !own;
     attempt->poll_ms = FIRST_POLL_MS;
     attempt->deadline_us = want->timeout_ms == 0 || want->timeout_ms == HF_NEVER
@@ -157,6 +178,8 @@ int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t n
     grant->limit = (int32_t)want->limit;
     grant->entries = 1;
     grant->user = want->user;
+    grant->owner_len = (uint16_t)want->owner.len;
+    if (want->owner.len) memcpy(grant->owner, want->owner.ptr, want->owner.len);
     grant->warn_ms = want->warn_ms > 0 ? want->warn_ms : core->options.warn_ms;
     if (want->warn_ms == 0 && want->lease_ms > 0 && core->options.warn_ms > 0)
         grant->warn_ms = want->lease_ms * 2 / 3;

@@ -156,10 +156,11 @@ static bool declare_intent(struct hf_core *core, struct hf_attempt *attempt, int
 {
     if (attempt->want.limit > 0 || attempt->record.member_count == 0 ||
         hf__attempt_is_try(attempt) || attempt->has_intent || attempt->record.has_intent ||
-        core->options.session == HF_USE_SESSION_NEVER || attempt->want.lease_ms > 0)
+        attempt->want.lease_ms > 0 ||
+        (core->options.session == HF_USE_SESSION_NEVER && !attempt->want.session))
         return false;
     attempt->use_session = true;
-    struct hf_lease *session = hf__session_get(core, now_us);
+    struct hf_lease *session = hf__attempt_session(core, attempt, now_us);
     if (!session) return false; /* the next round has one */
     struct hf_request *request =
         hf__attempt_request(core, attempt, HF_REQUEST_INTENT, declared, now_us);
@@ -211,7 +212,7 @@ static void act(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us
         hf__attempt_wait(core, attempt, now_us);
         return;
     }
-    if (hf__attempt_wants_session(attempt) && !hf__session_get(core, now_us)) {
+    if (hf__attempt_wants_session(attempt) && !hf__attempt_session(core, attempt, now_us)) {
         hf__attempt_go(core, attempt, now_us);
         return;
     }

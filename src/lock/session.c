@@ -15,8 +15,12 @@ enum { RECHECK_ALL_UP_TO = 8, RECHECK_EVERY = 8 };
 struct hf_lease *hf__session_find(const struct hf_core *core, struct hf_slice id)
 {
     struct hf_lease *session = core->session;
-    if (!session || session->state != HF_LEASE_LIVE || !hf__id_is(&session->id, id)) return NULL;
-    return session;
+    if (session && session->state == HF_LEASE_LIVE && hf__id_is(&session->id, id)) return session;
+    for (struct hf_list *at = core->opened.next; at != &core->opened; at = at->next) {
+        session = HF_CONTAINER(at, struct hf_lease, of_opened);
+        if (session->state == HF_LEASE_LIVE && hf__id_is(&session->id, id)) return session;
+    }
+    return NULL;
 }
 
 static void created(struct hf_core *core, struct hf_request *request,
@@ -34,7 +38,7 @@ static void send_creation(struct hf_core *core, struct hf_lease *session, int64_
     }
     struct hf_session_claim claim = {
         .id = session->id,
-        .owner = options->owner,
+        .owner = session->owner ? hf__slice_str(session->owner) : options->owner,
         .version = 1,
         .lease_ms = session->lease_ms,
         .expires_unix_ms = session->pending_expires_unix_ms,
@@ -76,8 +80,11 @@ void hf__session_retry(struct hf_core *core, struct hf_lease *session, int64_t n
     send_creation(core, session, now_us);
 }
 
-static void tell_waiters(struct hf_core *core, int64_t now_us)
+static void tell_waiters(struct hf_core *core, struct hf_lease *session, int64_t now_us)
 {
+    if (session->job) hf__job_done(core, session->job, 0, " ");
+    session->job = NULL;
+    if (session->opened) return;
     struct hf_list waiters, *node;
     hf__list_init(&waiters);
     hf__list_splice(&waiters, &core->session_waiters);
@@ -85,9 +92,12 @@ static void tell_waiters(struct hf_core *core, int64_t now_us)
         hf__attempt_session_ready(core, HF_CONTAINER(node, struct hf_attempt, of_core), now_us);
 }
 
-static void fail_waiters(struct hf_core *core, const struct hf_error *error, bool tries_only,
-                         int64_t now_us)
+static void fail_waiters(struct hf_core *core, struct hf_lease *session,
+                         const struct hf_error *error, bool tries_only, int64_t now_us)
 {
+    if (session->job) hf__job_done(core, session->job, error->code, "%s", error->message);
+    session->job = NULL;
+    if (session->opened) return;
     struct hf_list waiters, *node;
     hf__list_init(&waiters);
     hf__list_splice(&waiters, &core->session_waiters);
@@ -121,7 +131,7 @@ static void created(struct hf_core *core, struct hf_request *request,
     if (class == HF_ANSWER_OK) {
         if (hf__valid_until_us(core, session->pending_sent_us, session->lease_ms) > now_us) {
             hf__lease_begin(core, session, session->pending_sent_us, now_us);
-            tell_waiters(core, now_us);
+            tell_waiters(core, session, now_us);
         } else {
             hf__session_drop(core, &session->id, now_us);
             begin_anew(core, session, now_us);
@@ -129,11 +139,13 @@ static void created(struct hf_core *core, struct hf_request *request,
         }
     } else {
         session->failures++;
-        if (class == HF_ANSWER_FATAL) fail_waiters(core, &answer->error, false, now_us);
-        else if (session->failures >= 3) fail_waiters(core, &answer->error, true, now_us);
+        if (class == HF_ANSWER_FATAL) fail_waiters(core, session, &answer->error, false, now_us);
+        else if (session->failures >= 3) fail_waiters(core, session, &answer->error, true, now_us);
         hf__alarm_set(core, &session->alarm,
                       now_us + hf__backoff_us(core, session->failures, 1000000));
-        if (hf__list_empty(&core->session_waiters)) /* nobody wants it any more */
+        bool wanted =
+            session->opened ? session->job != NULL : !hf__list_empty(&core->session_waiters);
+        if (!wanted) /* any more */
             hf__lease_end(core, session, HF_REASON_UNREACHABLE, answer->code, NULL, now_us);
     }
     hf__lease_unref(core, session);
@@ -147,6 +159,78 @@ void hf__session_drop(struct hf_core *core, const struct hf_id *id, int64_t now_
     hf__errand_start(core, errand, core->options.lease_ms, now_us);
 }
 
+/* ---- sessions that somebody opens ---- */
+
+int hf__core_session_open(struct hf_core *core, struct hf_slice owner, int64_t lease_ms,
+                          struct hf_job *job, int64_t now_us, struct hf_lease **ret,
+                          struct hf_error *reterr)
+{
+    hf__core_tick(core, now_us);
+    if (core->closing) return hf__error_set(reterr, HF_ERR_CLOSED, "the client is being closed");
+    struct hf_lease *session = hf__lease_new(core, true);
+    if (!session) return hf__error_no_memory(reterr);
+    session->owner = hf__malloc(owner.len + 1);
+    if (!session->owner) {
+        hf__lease_unref(core, session);
+        return hf__error_no_memory(reterr);
+    }
+    memcpy(session->owner, owner.ptr, owner.len);
+    session->owner[owner.len] = '\0';
+    session->opened = true;
+    session->job = job;
+    session->lease_ms = session->wanted_ms = lease_ms;
+    hf__list_append(&core->opened, &session->of_opened);
+    begin_anew(core, session, now_us);
+    send_creation(core, session, now_us);
+    *ret = session;
+    return 0;
+}
+
+void hf__session_left(struct hf_core *core, struct hf_lease *session, int64_t now_us)
+{
+    hf__session_drop(core, &session->id, now_us);
+    hf__lease_end(core, session, HF_REASON_RELEASED, 0, NULL, now_us);
+}
+
+void hf__core_session_close(struct hf_core *core, struct hf_lease *session, struct hf_job *job,
+                            int64_t now_us)
+{
+    hf__core_tick(core, now_us);
+    if (session->state != HF_LEASE_LIVE || session->leaving) {
+        hf__job_done(core, job, HF_ERR_LOST, "the session has ended");
+        return;
+    }
+    session->leaving = true;
+    session->job = job;
+    session->refs++;
+    if (hf__list_empty(&session->grants)) hf__session_left(core, session, now_us);
+    const struct hf_release how = {.reason = HF_REASON_RELEASED};
+    /* Those that are being released stand at the end of the list. */
+    while (!hf__list_empty(&session->grants)) {
+        struct hf_grant *grant = HF_CONTAINER(session->grants.next, struct hf_grant, of_lease);
+        if (grant->state != HF_GRANT_HELD) break;
+        grant->entries = 1;
+        hf__core_release(core, grant, &how, now_us);
+    }
+    hf__lease_unref(core, session);
+}
+
+void hf__core_leave_all(struct hf_core *core, int64_t now_us)
+{
+    hf__core_tick(core, now_us);
+    for (struct hf_list *at = core->leases.next, *next; at != &core->leases; at = next) {
+        struct hf_lease *lease = HF_CONTAINER(at, struct hf_lease, node);
+        lease->refs++;
+        if (!lease->is_session) lease->stopped = true;
+        while (!hf__list_empty(&lease->grants))
+            hf__grant_end(core, HF_CONTAINER(lease->grants.next, struct hf_grant, of_lease),
+                          HF_REASON_ABANDONED, 0, NULL, now_us);
+        if (lease->opened) hf__lease_end(core, lease, HF_REASON_ABANDONED, 0, NULL, now_us);
+        next = at->next;
+        hf__lease_unref(core, lease);
+    }
+}
+
 /* ---- what others want ---- */
 
 static void give_back_text(struct hf_core *core, struct hf_lease *session,
@@ -156,7 +240,7 @@ static void give_back_text(struct hf_core *core, struct hf_lease *session,
     if (!hf__id_parse(text->grant, &id)) return;
     struct hf_name *name = hf__name_get(core, text->name);
     if (!name) return;
-    hf__give_back(core, name, text->kind, &id, 0, &session->id, now_us);
+    hf__give_back(core, name, text->kind, &id, 0, &session->id, HF_LIT(""), now_us);
     hf__name_unref(core, name);
 }
 
@@ -229,6 +313,7 @@ void hf__session_recheck(struct hf_core *core, struct hf_lease *session, int64_t
         if (grant->state != HF_GRANT_HELD) continue;
         struct hf_errand *errand = hf__errand_for(core, HF_ERRAND_RECHECK, grant);
         if (!errand) return;
-        hf__errand_start(core, errand, core->options.period_ms, now_us);
+        int64_t period_ms = core->options.period_ms;
+        hf__errand_start(core, errand, period_ms ? period_ms : session->lease_ms / 4, now_us);
     }
 }

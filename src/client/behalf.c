@@ -1,0 +1,190 @@
+#include "client/behalf.h"
+
+#include "base/alloc.h"
+
+struct hf_session {
+    struct hf_client *client; /* counted */
+    struct hf_lease *lease;   /* counted */
+};
+
+/* ---- calls that call back ---- */
+
+static void call_back(struct hf_client *client, struct hf_chore *chore)
+{
+    struct hf_async *async = HF_CONTAINER(chore, struct hf_async, chore);
+    async->done(async->user, async->job.code, &async->job.error);
+    hf__free(async);
+    pthread_mutex_lock(&client->mutex);
+    hf__client_unref_unlock(client);
+}
+
+/* Enters the client. */
+static struct hf_async *begin(struct hf_client *client, hf_done_fn done, void *user,
+                              struct hf_error *reterr)
+{
+    struct hf_async *async = hf__calloc(1, sizeof *async);
+    if (!async) {
+        hf__error_no_memory(reterr);
+        return NULL;
+    }
+    if (hf__client_enter(client, reterr) != 0) {
+        hf__free(async);
+        return NULL;
+    }
+    hf__client_ref(client);
+    async->chore.run = call_back;
+    hf__list_init(&async->chore.node);
+    async->job.calls_back = true;
+    async->done = done;
+    async->user = user;
+    return async;
+}
+
+static int64_t whole_ms(const struct hf_client *client, int64_t lease_ms)
+{
+    int64_t ms = lease_ms - lease_ms * client->core.options.margin_per_mille / 1000 - 1;
+    return ms > 0 ? ms : 0;
+}
+
+int hf__lock_renew_async(struct hf_lock *lock, int64_t lease_ms, hf_done_fn done, void *user,
+                         struct hf_error *reterr)
+{
+    struct hf_client *client = lock->client;
+    struct hf_async *async = begin(client, done, user, reterr);
+    if (!async) return HF_ERR_NO_MEMORY;
+    const struct hf_lease *lease = lock->grant->lease;
+    if (lease && lease_ms < lease->lease_ms) lease_ms = lease->lease_ms;
+    hf__core_ensure(&client->core, lock->grant, whole_ms(client, lease_ms), &async->job,
+                    hf__client_now_us(client));
+    hf__client_leave(client);
+    return 0;
+}
+
+/* ---- sessions ---- */
+
+int hf__session_open(struct hf_client *client, const char *owner, int64_t lease_ms, hf_done_fn done,
+                     void *user, struct hf_session **ret, struct hf_error *reterr)
+{
+    if (!client->core.options.format->sessions)
+        return hf__error_set(reterr, HF_ERR_UNSUPPORTED, "the format \"%s\" has no sessions",
+                             client->core.options.format->name);
+    if (lease_ms < 100 || lease_ms > HF_LEASE_MAX_MS)
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "a lease of %lld ms: it must be between 100 ms and a year",
+                             (long long)lease_ms);
+    struct hf_session *session = hf__calloc(1, sizeof *session);
+    if (!session) return hf__error_no_memory(reterr);
+    struct hf_async *async = begin(client, done, user, reterr);
+    if (!async) {
+        hf__free(session);
+        return HF_ERR_NO_MEMORY;
+    }
+    int code = hf__core_session_open(&client->core, hf__slice_str(owner), lease_ms, &async->job,
+                                     hf__client_now_us(client), &session->lease, reterr);
+    if (code != 0) {
+        hf__free(session);
+        hf__free(async);
+        hf__client_unref_unlock(client);
+        return code;
+    }
+    session->client = client;
+    session->lease->refs++; /* one is the core's, until it ends */
+    hf__client_ref(client);
+    *ret = session;
+    hf__client_leave(client);
+    return 0;
+}
+
+int hf__session_renew(struct hf_session *session, hf_done_fn done, void *user,
+                      struct hf_error *reterr)
+{
+    struct hf_client *client = session->client;
+    struct hf_async *async = begin(client, done, user, reterr);
+    if (!async) return HF_ERR_NO_MEMORY;
+    hf__core_session_ensure(&client->core, session->lease,
+                            whole_ms(client, session->lease->lease_ms), &async->job,
+                            hf__client_now_us(client));
+    hf__client_leave(client);
+    return 0;
+}
+
+int hf__session_close(struct hf_session *session, hf_done_fn done, void *user,
+                      struct hf_error *reterr)
+{
+    struct hf_client *client = session->client;
+    struct hf_async *async = begin(client, done, user, reterr);
+    if (!async) return HF_ERR_NO_MEMORY;
+    hf__core_session_close(&client->core, session->lease, &async->job, hf__client_now_us(client));
+    hf__client_leave(client);
+    return 0;
+}
+
+int64_t hf__session_left_ms(const struct hf_session *session)
+{
+    struct hf_client *client = session->client;
+    if (hf__client_enter(client, NULL) != 0) return 0;
+    const struct hf_lease *lease = session->lease;
+    int64_t left_us = lease->valid_until_us - hf__client_now_us(client);
+    bool live = lease->state == HF_LEASE_LIVE && !lease->leaving && left_us > 0;
+    pthread_mutex_unlock(&client->mutex);
+    return live ? left_us / 1000 : 0;
+}
+
+void hf__session_unref(struct hf_session *session)
+{
+    if (!session || hf__client_enter(session->client, NULL) != 0) return;
+    struct hf_client *client = session->client;
+    hf__lease_unref(&client->core, session->lease);
+    hf__free(session);
+    hf__client_unref_unlock(client);
+}
+
+int hf__acquire_in(struct hf_session *session, struct hf_client *client, const char *name,
+                   int64_t timeout_ms, const struct hf_acquire_options *options,
+                   hf_acquired_fn done, void *user, struct hf_acquisition **ret,
+                   struct hf_error *reterr)
+{
+    const struct hf_acquire_inside inside = {.session = session ? session->lease : NULL};
+    return hf__acquire_async(client, name, timeout_ms, options, &inside, done, user, ret, reterr);
+}
+
+/* ---- looking ---- */
+
+void hf__lock_status(const struct hf_lock *lock, struct hf_lock_status *ret)
+{
+    struct hf_client *client = lock->client;
+    *ret = (struct hf_lock_status){0};
+    if (hf__client_enter(client, NULL) != 0) return;
+    const struct hf_grant *grant = lock->grant;
+    ret->token = grant->token;
+    ret->grant = grant->id;
+    ret->since_unix_ms = grant->since_unix_ms;
+    if (grant->lease) {
+        ret->lease_ms = grant->lease->lease_ms;
+        ret->expires_unix_ms = grant->lease->expires_unix_ms;
+        ret->left_ms = hf__grant_left_us(grant, hf__client_now_us(client)) / 1000;
+    }
+    pthread_mutex_unlock(&client->mutex);
+}
+
+size_t hf__client_queue(struct hf_client *client, const char *name)
+{
+    if (hf__client_enter(client, NULL) != 0) return 0;
+    size_t count = hf__core_queue(&client->core, hf__slice_str(name));
+    pthread_mutex_unlock(&client->mutex);
+    return count;
+}
+
+void hf__client_nudge(struct hf_client *client, const char *name)
+{
+    if (hf__client_enter(client, NULL) != 0) return;
+    hf__core_nudge(&client->core, hf__slice_str(name), hf__client_now_us(client));
+    hf__client_leave(client);
+}
+
+void hf__client_leave_locks(struct hf_client *client)
+{
+    if (hf__client_enter(client, NULL) != 0) return;
+    hf__core_leave_all(&client->core, hf__client_now_us(client));
+    hf__client_leave(client);
+}

@@ -1,0 +1,58 @@
+/*
+ * Locks on behalf of others: what the service needs beyond the public interface.
+ *
+ * One client takes locks for any number of callers, each under its own name, and in sessions of
+ * their own. Nothing here waits; what takes time calls back on the client's thread, once.
+ */
+#ifndef HF_CLIENT_BEHALF_H
+#define HF_CLIENT_BEHALF_H
+
+#include "client/client.h"
+
+typedef void (*hf_done_fn)(void *user, int code, const struct hf_error *error);
+
+/*
+ * A session that its user renews and closes by hand. Referenced by whoever opened it, until
+ * unreferenced. `done` tells when it can be used; the session is `ret`'s whatever it says.
+ */
+struct hf_session;
+int hf__session_open(struct hf_client *client, const char *owner, int64_t lease_ms, hf_done_fn done,
+                     void *user, struct hf_session **ret, struct hf_error *reterr);
+/* By a full lease from now. HF_ERR_LOST: it has ended. */
+int hf__session_renew(struct hf_session *session, hf_done_fn done, void *user,
+                      struct hf_error *reterr);
+/* Releases its locks, and ends it. */
+int hf__session_close(struct hf_session *session, hf_done_fn done, void *user,
+                      struct hf_error *reterr);
+/* How long it is certain to last; 0: it has ended. */
+int64_t hf__session_left_ms(const struct hf_session *session);
+void hf__session_unref(struct hf_session *session);
+
+/* hf_acquire_async; a session's lock goes with it. `session` may be NULL. */
+int hf__acquire_in(struct hf_session *session, struct hf_client *client, const char *name,
+                   int64_t timeout_ms, const struct hf_acquire_options *options,
+                   hf_acquired_fn done, void *user, struct hf_acquisition **ret,
+                   struct hf_error *reterr);
+
+/* By a full lease from now; lease_ms 0: as long as before. A lease never shrinks. */
+int hf__lock_renew_async(struct hf_lock *lock, int64_t lease_ms, hf_done_fn done, void *user,
+                         struct hf_error *reterr);
+
+struct hf_lock_status {
+    int64_t token;
+    int64_t lease_ms;
+    int64_t left_ms; /* 0: not held any more */
+    int64_t since_unix_ms;
+    int64_t expires_unix_ms; /* 0: not known */
+    struct hf_id grant;
+};
+void hf__lock_status(const struct hf_lock *lock, struct hf_lock_status *ret);
+
+/* How many wait for the lock here. */
+size_t hf__client_queue(struct hf_client *client, const char *name);
+/* Somebody outside has let go of it: whoever waits here asks at once. */
+void hf__client_nudge(struct hf_client *client, const char *name);
+/* Every lock and session is left as it is: held until its lease ends. Before hf_client_close. */
+void hf__client_leave_locks(struct hf_client *client);
+
+#endif
