@@ -2,7 +2,7 @@
 
 _holdfast() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command= i
-    local commands="run acquire renew release get list watch elect table doctor bench"
+    local commands="run acquire renew release get list watch elect table doctor bench serve"
     local all="--store --format --table --owner --lease --output --color --quiet --verbose --config --request-timeout --poll --skew --key-name --key-type --sort-key --key-prefix --fencing --keep-on-release --trust-clock --hold-on-unavailable --help --version"
     local own=
     for ((i = 1; i < COMP_CWORD; i++)); do
@@ -42,6 +42,7 @@ _holdfast() {
     elect) own="--data --kill-after" ;;
     table) own="--billing --read-units --write-units" ;;
     bench) own="--clients --duration" ;;
+    serve) own="--listen --tls-cert --tls-key --client-ca --tokens --jwt-issuer --jwt-jwks --jwt-audience --jwt-leeway --admin --admin-claim --no-auth --v --threads --max-connections --max-connections-per-address --max-waiters --max-sessions --rate --rate-per-caller --client-timeout --look --drain" ;;
     esac
     if [[ -z $command ]]; then
         COMPREPLY=($(compgen -W "$commands help $all" -- "$word"))

@@ -9,7 +9,11 @@
  * await.c     waiting for a lock       guard.c     keeping a child within its lease
  *
  * One file per command: run.c, grant.c (acquire, renew, release), look.c (get, list, watch),
- * elect.c, table.c, doctor.c, bench.c.
+ * elect.c, table.c, doctor.c, bench.c, serve.c.
+ *
+ * The service is a program of its own, holdfast-serve, made of the same files and those of the
+ * service (serve_here.c): what it needs of libraries takes longer to load than a whole `holdfast
+ * run` takes. `holdfast serve` becomes it (serve_exec.c).
  */
 #ifndef HF_CLI_CLI_H
 #define HF_CLI_CLI_H
@@ -38,6 +42,7 @@ struct cli {
     bool colors;
     int dies_of;            /* SIGINT of the terminal, if that is what ended it; 0: nothing */
     int64_t given_lease_ms; /* --lease, without variables and files; 0: not given */
+    char **given;           /* the command line as it was; NULL: too long */
 };
 
 struct command {
@@ -59,7 +64,7 @@ bool cli_parse_exit_code(const char *text, int *ret);
 
 extern const struct command command_run, command_acquire, command_renew, command_release,
     command_get, command_list, command_watch, command_elect, command_table, command_doctor,
-    command_bench;
+    command_bench, command_serve;
 
 /* How a command uses the library. */
 struct client_use {
@@ -68,6 +73,9 @@ struct client_use {
     int64_t lease_ms; /* 0: as set */
 };
 
+/* What the settings say; makes the directory of the default store. */
+int cli_client_options(struct cli *cli, const struct client_use *use, struct hf_client_options *ret,
+                       struct hf_error *reterr);
 int cli_open(struct cli *cli, const struct client_use *use, struct hf_client **ret,
              struct hf_error *reterr);
 

@@ -16,9 +16,9 @@
 static const struct command *const commands[] = {
     &command_run,   &command_acquire, &command_renew, &command_release,
     &command_get,   &command_list,    &command_watch, &command_elect,
-    &command_table, &command_doctor,  &command_bench,
+    &command_table, &command_doctor,  &command_bench, &command_serve,
 };
-enum { FILE_POLL_MS = 100 };
+enum { FILE_POLL_MS = 100, ARGUMENTS_MOST = 256 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 /* ---- errors ---- */
@@ -183,8 +183,8 @@ static void print_log(void *user, enum hf_log_level level, const char *line)
     say_line(text);
 }
 
-int cli_open(struct cli *cli, const struct client_use *use, struct hf_client **ret,
-             struct hf_error *reterr)
+int cli_client_options(struct cli *cli, const struct client_use *use, struct hf_client_options *ret,
+                       struct hf_error *reterr)
 {
     const struct settings *settings = &cli->settings;
     struct hf_client_options options = {
@@ -223,7 +223,15 @@ int cli_open(struct cli *cli, const struct client_use *use, struct hf_client **r
         options.sort_key = equals + 1;
         if (!options.sort_key_name) return hf__error_no_memory(reterr);
     }
-    int code = settings_make_store(settings, reterr);
+    *ret = options;
+    return settings_make_store(settings, reterr);
+}
+
+int cli_open(struct cli *cli, const struct client_use *use, struct hf_client **ret,
+             struct hf_error *reterr)
+{
+    struct hf_client_options options;
+    int code = cli_client_options(cli, use, &options, reterr);
     return code == 0 ? hf_client_new(&options, ret, reterr) : code;
 }
 
@@ -383,6 +391,9 @@ static void open_standard_files(void)
 int main(int argc, char **argv)
 {
     struct cli cli = {.arguments = {argv + 1, argc > 0 ? argc - 1 : 0}};
+    char *given[ARGUMENTS_MOST + 1] = {0}; /* options are moved about */
+    for (int i = 0; i < argc && i < ARGUMENTS_MOST; i++) given[i] = argv[i];
+    cli.given = argc <= ARGUMENTS_MOST ? given : NULL;
     const char *word;
     open_standard_files();
     child_remember_files();

@@ -4,9 +4,11 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { LINE_MAX_BYTES = 512 };
@@ -66,6 +68,16 @@ static size_t copy_safely(char *ret, size_t size, const char *text)
     }
     ret[len] = '\0';
     return len;
+}
+
+void say_whole(const char *line)
+{
+    char newline = '\n';
+    struct iovec parts[] = {{(void *)(uintptr_t)line, strlen(line)}, {&newline, 1}};
+    pthread_mutex_lock(&say_mutex);
+    ssize_t written = writev(STDERR_FILENO, parts, 2);
+    (void)written; /* nobody reads it */
+    pthread_mutex_unlock(&say_mutex);
 }
 
 void say_line(const char *text)

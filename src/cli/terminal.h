@@ -21,6 +21,8 @@ const char *style_off(bool colors);
  */
 void say_line(const char *text);
 void say_patience(int ms);
+/* A whole line for a program that reads our log; waits for it to be read. */
+void say_whole(const char *line);
 
 /* Bytes that would do something to a terminal are shown as ?; the width is that of the text. */
 void print_safely(FILE *to, const char *text);

@@ -148,6 +148,17 @@ int hf__acquire_in(struct hf_session *session, struct hf_client *client, const c
     return hf__acquire_async(client, name, timeout_ms, options, &inside, done, user, ret, reterr);
 }
 
+int hf__force_async(struct hf_client *client, const char *name, const char *by, const char *reason,
+                    int64_t timeout_ms, hf_done_fn done, void *user, struct hf_error *reterr)
+{
+    struct hf_async *async = begin(client, done, user, reterr);
+    if (!async) return HF_ERR_NO_MEMORY;
+    hf__core_force(&client->core, hf__slice_str(name), hf__slice_str(by), hf__slice_str(reason),
+                   timeout_ms, &async->job, hf__client_now_us(client));
+    hf__client_leave(client);
+    return 0;
+}
+
 /* ---- looking ---- */
 
 void hf__lock_status(const struct hf_lock *lock, struct hf_lock_status *ret)
@@ -158,6 +169,7 @@ void hf__lock_status(const struct hf_lock *lock, struct hf_lock_status *ret)
     const struct hf_grant *grant = lock->grant;
     ret->token = grant->token;
     ret->grant = grant->id;
+    ret->taken_over = grant->taken_over;
     ret->since_unix_ms = grant->since_unix_ms;
     if (grant->lease) {
         ret->lease_ms = grant->lease->lease_ms;
@@ -179,6 +191,17 @@ void hf__client_nudge(struct hf_client *client, const char *name)
 {
     if (hf__client_enter(client, NULL) != 0) return;
     hf__core_nudge(&client->core, hf__slice_str(name), hf__client_now_us(client));
+    hf__client_leave(client);
+}
+
+void hf__client_refuse_waiters(struct hf_client *client)
+{
+    struct hf_error error;
+    hf__error_set(&error, HF_ERR_CLOSED, "the service is being stopped");
+    if (hf__client_enter(client, NULL) != 0) return;
+    int64_t now_us = hf__client_now_us(client);
+    hf__core_tick(&client->core, now_us);
+    hf__core_refuse(&client->core, &error, now_us);
     hf__client_leave(client);
 }
 

@@ -45,13 +45,20 @@ struct hf_lock_status {
     int64_t since_unix_ms;
     int64_t expires_unix_ms; /* 0: not known */
     struct hf_id grant;
+    bool taken_over; /* from somebody who was found dead */
 };
 void hf__lock_status(const struct hf_lock *lock, struct hf_lock_status *ret);
+
+/* hf_force_release in somebody's name; HF_ERR_ABSENT: nobody holds it. */
+int hf__force_async(struct hf_client *client, const char *name, const char *by, const char *reason,
+                    int64_t timeout_ms, hf_done_fn done, void *user, struct hf_error *reterr);
 
 /* How many wait for the lock here. */
 size_t hf__client_queue(struct hf_client *client, const char *name);
 /* Somebody outside has let go of it: whoever waits here asks at once. */
 void hf__client_nudge(struct hf_client *client, const char *name);
+/* Whoever waits is told that the client is being closed. */
+void hf__client_refuse_waiters(struct hf_client *client);
 /* Every lock and session is left as it is: held until its lease ends. Before hf_client_close. */
 void hf__client_leave_locks(struct hf_client *client);
 

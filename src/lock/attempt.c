@@ -311,6 +311,7 @@ static void granted(struct hf_core *core, struct hf_attempt *attempt, int at,
     bool counts = !core->options.format->next_token && record->exists;
     grant->token = counts ? record->token : try.token;
     grant->since_unix_ms = record->since_unix_ms;
+    grant->taken_over = try.take;
     grant->alone = record->member_count == 1 || record->readers == 1;
     if (!record->exists && attempt->want.has_data) { /* a put says nothing of what it wrote */
         attempt->stored = attempt->want.data;
@@ -463,6 +464,7 @@ void hf__attempt_try(struct hf_core *core, struct hf_attempt *attempt, bool take
     const struct hf_format *format = core->options.format;
     const struct hf_layout *layout = &core->options.layout;
     struct hf_try *try = new_try(core, attempt, now_us);
+    try->take = take;
     /* A record that shows a holder is for taking over, and says nothing of a free lock. */
     bool has_seen = attempt->looked &&
                     (take || !hf__record_is_held(&attempt->record) || hf__attempt_joins(attempt));

@@ -374,14 +374,9 @@ static void go_on_closing(struct hf_core *core, struct hf_alarm *alarm, int64_t 
     close_some(core, now_us);
     core->in_closing = false;
 }
-void hf__core_close(struct hf_core *core, int64_t limit_ms, int64_t now_us)
+
+void hf__core_refuse(struct hf_core *core, const struct hf_error *error, int64_t now_us)
 {
-    hf__core_tick(core, now_us);
-    if (core->closing) return;
-    core->closing = true;
-    core->close_by_us = now_us + limit_ms * 1000;
-    struct hf_error error;
-    hf__error_set(&error, HF_ERR_CLOSED, "the client was closed");
     for (size_t i = 0; i < core->name_buckets; i++) {
         for (struct hf_name *name = core->names[i], *next; name; name = next) {
             next = name->next;
@@ -390,12 +385,23 @@ void hf__core_close(struct hf_core *core, int64_t limit_ms, int64_t now_us)
                 /* From the end, so that nobody moves up to the front and begins. */
                 hf__attempt_fail(core,
                                  HF_CONTAINER(name->attempts.prev, struct hf_attempt, of_name),
-                                 &error, now_us);
+                                 error, now_us);
             }
             next = name->next;
             hf__name_unref(core, name);
         }
     }
+}
+
+void hf__core_close(struct hf_core *core, int64_t limit_ms, int64_t now_us)
+{
+    hf__core_tick(core, now_us);
+    if (core->closing) return;
+    core->closing = true;
+    core->close_by_us = now_us + limit_ms * 1000;
+    struct hf_error error;
+    hf__error_set(&error, HF_ERR_CLOSED, "the client was closed");
+    hf__core_refuse(core, &error, now_us);
     hf__forces_fail(core, now_us);
     go_on_closing(core, &core->closing_alarm, now_us);
 }

@@ -195,6 +195,7 @@ struct hf_grant {
     uint8_t pending; /* HF_EVENT_IS_… */
     bool warned;
     bool alone; /* shared: nobody else was inside when it was granted */
+    bool taken_over;
     uint16_t owner_len;
     char owner[]; /* who asked for it; "": the client's */
 };
@@ -240,6 +241,7 @@ struct hf_try {
     int64_t expires_unix_ms;
     int64_t token; /* where the format counts itself */
     bool unsure;   /* its outcome is not known */
+    bool take;     /* from a holder that was found dead */
 };
 
 enum hf_attempt_state {
@@ -391,6 +393,9 @@ void hf__core_close(struct hf_core *core, int64_t limit_ms, int64_t now_us);
 /* What any answer says of the store's time, and what is known of it. */
 void hf__core_learn_time(struct hf_core *core, const struct hf_answer *answer);
 struct hf_interval hf__core_store_time(const struct hf_core *core, int64_t now_us);
+
+/* Ends every attempt with this error. */
+void hf__core_refuse(struct hf_core *core, const struct hf_error *error, int64_t now_us);
 
 /* Outputs. NULL when there is nothing (more). */
 struct hf_request *hf__core_next_request(struct hf_core *core);

@@ -113,7 +113,7 @@ static void complete(struct dynamodb *e, struct hf_call *call)
     if (!answer->attempts)
         answer->first_sent_boot_us = answer->sent_boot_us = answer->received_boot_us;
     answer->store = hf__store_time_at(&e->time, answer->received_boot_us);
-    call->done(call);
+    hf__call_done(&e->store, call);
 }
 
 static void finish(struct transfer *t)

@@ -74,7 +74,7 @@ static void complete(struct embedded *e, struct hf_call *call)
     int64_t now = answer->received_boot_us + e->offset_us;
     answer->store = (struct hf_interval){.known = true, .lo_unix_us = now, .hi_unix_us = now};
     if (answer->code == 0) answer->error = (struct hf_error){0};
-    call->done(call);
+    hf__call_done(&e->store, call);
 }
 
 static void fail(struct embedded *e, struct hf_call *call, const struct hf_error *error)

@@ -78,6 +78,12 @@ uint64_t hf__store_submit(struct hf_store *store, struct hf_call *call)
     return id;
 }
 
+void hf__call_done(struct hf_store *store, struct hf_call *call)
+{
+    if (store->observe) store->observe(store->observe_user, call);
+    call->done(call);
+}
+
 void hf__store_cancel(struct hf_store *store, uint64_t id)
 {
     store->engine->cancel(store, id);

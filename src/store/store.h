@@ -95,6 +95,9 @@ int hf__store_run(struct hf_store *store, struct hf_call *call);
 
 /* ---- for the engines ---- */
 
+/* Hands a call back (S2). */
+void hf__call_done(struct hf_store *store, struct hf_call *call);
+
 struct hf_store_engine {
     void (*submit)(struct hf_store *store, struct hf_call *call);
     void (*cancel)(struct hf_store *store, uint64_t id);
@@ -107,8 +110,11 @@ struct hf_store {
     const struct hf_clock *clock;
     struct hf_log log;
     char *table;
-    pid_t pid;        /* whose it is */
-    bool embedded;    /* tables are made without ado */
+    pid_t pid;     /* whose it is */
+    bool embedded; /* tables are made without ado */
+    /* Sees every call when it is done, on whatever thread; NULL: nobody does. Set before use. */
+    void (*observe)(void *user, const struct hf_call *call);
+    void *observe_user;
     uint64_t last_id; /* atomic */
 };
 

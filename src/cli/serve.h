@@ -1,0 +1,36 @@
+/* The options of `holdfast serve`. */
+#ifndef HF_CLI_SERVE_H
+#define HF_CLI_SERVE_H
+
+#include "cli/cli.h"
+
+struct serve_options {
+    const char *listen;
+    const char *tls_cert;
+    const char *tls_key;
+    const char *client_ca;
+    bool no_auth;
+    const char *tokens;
+    const char *jwt_issuer;
+    const char *jwt_jwks;
+    const char *jwt_audience;
+    int64_t jwt_leeway_ms;
+    const char *admins;
+    const char *admin_claim;
+    const char *v1_table;
+    int64_t threads;
+    int64_t max_connections;
+    int64_t max_connections_per_address;
+    int64_t max_waiters;
+    int64_t max_sessions;
+    int64_t rate;
+    int64_t rate_per_caller;
+    int64_t client_timeout_ms;
+    int64_t look_ms;
+    int64_t drain_ms;
+};
+
+/* In this program, or in the one that can. */
+int serve_run(struct cli *cli, struct serve_options *options);
+
+#endif

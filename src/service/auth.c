@@ -1,0 +1,527 @@
+/*
+ * Who asks. Tried in this order: a bearer token (one of a file, or a JWT), a client certificate;
+ * with authentication disabled everybody is "anonymous".
+ *
+ * Invariants
+ * A1  Secrets are compared by their SHA-256, in constant time, all of them every time.
+ * A2  A verified JWT is remembered until it expires or the keys change, never longer.
+ * A3  An unknown key makes us fetch the key set, but not more often than every few seconds.
+ */
+#include <errno.h>
+#include <nettle/memops.h>
+#include <nettle/sha2.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/json_reader.h"
+#include "base/text.h"
+#include "runtime/http.h"
+#include "service/jwt.h"
+#include "service/service.h"
+#include "service/tls.h"
+
+enum {
+    TOKENS_MOST = 1000,
+    TOKEN_LEAST = 16,
+    LINE_MOST = 1024,
+    CACHE = 1024,
+    OWNER_MOST = 512,
+    REFETCH_S = 10,
+    REFRESH_S = 300,
+    FETCH_MS = 5000,
+    FETCH_MOST = 256 * 1024,
+};
+
+struct token {
+    unsigned char digest[SHA256_DIGEST_SIZE];
+    char *owner;
+    bool admin;
+};
+
+struct tokens {
+    size_t count;
+    struct token at[TOKENS_MOST];
+};
+
+struct remembered {
+    unsigned char digest[SHA256_DIGEST_SIZE];
+    int64_t until_s; /* 0: nothing */
+    bool admin;
+    char owner[OWNER_MOST + 1];
+};
+
+struct hf_auth {
+    struct hf_auth_options options;
+    struct hf_service *service;
+    struct hf_arena arena;
+    struct hf_jwt_claim admin_claim;
+    struct hf_jwt_rules rules;
+    bool jwt; /* issuer or key set are given */
+
+    pthread_mutex_t mutex;
+    struct tokens *tokens;
+    struct hf_jwks *keys;
+    int64_t fetched_s; /* when it was last tried; our clock */
+    struct remembered *cache;
+    pthread_mutex_t fetch_mutex; /* one at a time */
+};
+
+static void digest_of(struct hf_slice text, unsigned char ret[SHA256_DIGEST_SIZE])
+{
+    struct sha256_ctx context;
+    sha256_init(&context);
+    sha256_update(&context, text.len, (const uint8_t *)text.ptr);
+    sha256_digest(&context, SHA256_DIGEST_SIZE, ret);
+}
+
+static int64_t wall_s(const struct hf_auth *auth)
+{
+    return hf__clock_wall_us(auth->service->store->clock) / 1000000;
+}
+
+static int64_t boot_s(const struct hf_auth *auth)
+{
+    return hf__service_now_us(auth->service) / 1000000;
+}
+
+/* ---- administrators ---- */
+
+static bool is_admin(const struct hf_auth *auth, const char *owner)
+{
+    struct hf_slice rest = hf__slice_str(auth->options.admins);
+    while (rest.len > 0) {
+        const char *comma = memchr(rest.ptr, ',', rest.len);
+        size_t len = comma ? (size_t)(comma - rest.ptr) : rest.len;
+        if (hf__slice_is(hf__slice(rest.ptr, len), owner)) return true;
+        rest = hf__slice_skip(rest, comma ? len + 1 : len);
+    }
+    return false;
+}
+
+/* ---- tokens in a file ---- */
+
+static void tokens_free(struct tokens *tokens)
+{
+    if (!tokens) return;
+    for (size_t i = 0; i < tokens->count; i++) hf__free(tokens->at[i].owner);
+    hf__free(tokens);
+}
+
+/* TOKEN OWNER [admin]; the token as it is, or sha256:HEX. */
+static int take_token(struct tokens *tokens, char *line, struct hf_error *reterr)
+{
+    char *rest = line, *word[3] = {0};
+    for (int i = 0; i < 3; i++) word[i] = strtok_r(i ? NULL : line, " \t\r\n", &rest);
+    if (!word[0] || word[0][0] == '#') return 0;
+    if (!word[1] || (word[2] && strcmp(word[2], "admin") != 0) || strtok_r(NULL, " \t\r\n", &rest))
+        return hf__error_set(reterr, HF_ERR_INVALID, "write TOKEN OWNER, or TOKEN OWNER admin");
+    if (tokens->count == TOKENS_MOST)
+        return hf__error_set(reterr, HF_ERR_LIMIT, "more than %d tokens", TOKENS_MOST);
+    struct token *token = &tokens->at[tokens->count];
+    if (strncmp(word[0], "sha256:", 7) == 0) {
+        const char *hex = word[0] + 7;
+        if (strlen(hex) != sizeof token->digest * 2)
+            return hf__error_set(reterr, HF_ERR_INVALID, "sha256: has 64 hex digits");
+        for (size_t i = 0; i < sizeof token->digest; i++) {
+            int high = hf__hex_value(hex[2 * i]), low = hf__hex_value(hex[2 * i + 1]);
+            if (high < 0 || low < 0)
+                return hf__error_set(reterr, HF_ERR_INVALID, "sha256: has 64 hex digits");
+            token->digest[i] = (unsigned char)(high << 4 | low);
+        }
+    } else {
+        if (strlen(word[0]) < TOKEN_LEAST)
+            return hf__error_set(reterr, HF_ERR_INVALID, "a token has at least %d characters",
+                                 TOKEN_LEAST);
+        digest_of(hf__slice_str(word[0]), token->digest);
+    }
+    if (strlen(word[1]) > OWNER_MOST || !hf__utf8_valid(hf__slice_str(word[1])))
+        return hf__error_set(reterr, HF_ERR_INVALID, "an owner has at most %d bytes", OWNER_MOST);
+    token->owner = hf__strdup(word[1]);
+    token->admin = word[2];
+    if (!token->owner) return hf__error_no_memory(reterr);
+    tokens->count++;
+    return 0;
+}
+
+static int load_tokens(const char *path, struct tokens **ret, struct hf_error *reterr)
+{
+    FILE *file = fopen(path, "re");
+    char line[LINE_MOST];
+    if (!file)
+        return hf__error_set(reterr, HF_ERR_INVALID, "cannot read %s: %s", path, strerror(errno));
+    struct tokens *tokens = hf__calloc(1, sizeof *tokens);
+    int code = tokens ? 0 : hf__error_no_memory(reterr);
+    for (int number = 1; code == 0 && fgets(line, sizeof line, file); number++) {
+        if (!strchr(line, '\n') && !feof(file))
+            code = hf__error_set(reterr, HF_ERR_LIMIT, "the line is too long");
+        else code = take_token(tokens, line, reterr);
+        if (code != 0) hf__error_prefix(reterr, "%s:%d", path, number);
+    }
+    fclose(file);
+    memset(line, 0, sizeof line);
+    if (code == 0 && tokens->count == 0)
+        code = hf__error_set(reterr, HF_ERR_INVALID, "%s has no tokens", path);
+    if (code == 0) *ret = tokens;
+    else tokens_free(tokens);
+    return code;
+}
+
+/* A1. With the mutex. */
+static const struct token *find_token(const struct tokens *tokens, const unsigned char *digest)
+{
+    const struct token *found = NULL;
+    for (size_t i = 0; tokens && i < tokens->count; i++) {
+        if (memeql_sec(tokens->at[i].digest, digest, SHA256_DIGEST_SIZE)) found = &tokens->at[i];
+    }
+    return found;
+}
+
+/* ---- key sets ---- */
+
+static int fetch(struct hf_auth *auth, const char *url, struct hf_buf *ret, struct hf_error *reterr)
+{
+    struct hf_http_request request = {.method = "GET",
+                                      .url = url,
+                                      .connect_timeout_ms = FETCH_MS,
+                                      .timeout_ms = FETCH_MS,
+                                      .limit = FETCH_MOST};
+    int code = 0;
+    hf__http_fetch(&request, auth->service->store->clock);
+    if (request.outcome != HF_HTTP_ANSWERED)
+        code = hf__error_set(reterr, HF_ERR_UNREACHABLE, "%s: %s", url, request.error.message);
+    else if (request.status != 200)
+        code = hf__error_set(reterr, HF_ERR_UNREACHABLE, "%s answered with status %d", url,
+                             request.status);
+    else hf__buf_slice(ret, hf__buf_view(&request.answer));
+    hf__http_request_free(&request);
+    return code;
+}
+
+/* Only over TLS, unless it stays on this machine. */
+static int check_url(const char *url, struct hf_error *reterr)
+{
+    static const char *const good[] = {
+        "https://",          "http://127.0.0.1:", "http://127.0.0.1/",
+        "http://localhost:", "http://localhost/", "http://[::1]"};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        if (strncmp(url, good[i], strlen(good[i])) == 0) return 0;
+    }
+    return hf__error_set(reterr, HF_ERR_INVALID,
+                         "%.200s: keys are fetched over https:// (http:// only from this machine)",
+                         url);
+}
+
+/* OpenID discovery says where the keys are. */
+static int discover(struct hf_auth *auth, struct hf_arena *arena, const char **ret,
+                    struct hf_error *reterr)
+{
+    const char *issuer = auth->options.issuer;
+    size_t len = strlen(issuer);
+    while (len > 0 && issuer[len - 1] == '/') len--;
+    const char *url =
+        hf__arena_printf(arena, "%.*s/.well-known/openid-configuration", (int)len, issuer).ptr;
+    struct hf_buf document;
+    struct hf_json_reader json;
+    struct hf_slice key, says = {0}, jwks = {0};
+    hf__buf_init(&document, FETCH_MOST);
+    int code = fetch(auth, url, &document, reterr);
+    if (code == 0) {
+        hf__json_reader_init(&json, hf__arena_copy(arena, hf__buf_view(&document)), FETCH_MOST,
+                             arena);
+        hf__json_object(&json);
+        while (hf__json_key(&json, &key)) {
+            if (hf__slice_is(key, "issuer")) hf__json_string(&json, &says);
+            else if (hf__slice_is(key, "jwks_uri")) hf__json_string(&json, &jwks);
+            else hf__json_skip(&json);
+        }
+        if (hf__json_finish(&json) != 0 || jwks.len == 0)
+            code = hf__error_set(reterr, HF_ERR_BAD_ANSWER, "%s has no jwks_uri", url);
+        else if (!hf__slice_is(says, issuer))
+            code = hf__error_set(reterr, HF_ERR_BAD_ANSWER, "%s is about another issuer", url);
+        else *ret = hf__arena_str(arena, jwks);
+        if (code == 0 && !*ret) code = hf__error_no_memory(reterr);
+        if (code == 0) code = check_url(*ret, reterr);
+    }
+    hf__buf_free(&document);
+    return code;
+}
+
+/* Waits. What is in use stays if the new set cannot be had. */
+static int fetch_keys(struct hf_auth *auth, struct hf_error *reterr)
+{
+    struct hf_arena arena = {0};
+    struct hf_buf document;
+    struct hf_jwks *keys = NULL;
+    const char *url = auth->options.jwks_url;
+    int code = 0;
+    hf__buf_init(&document, FETCH_MOST);
+    if (!url) code = discover(auth, &arena, &url, reterr);
+    if (code == 0) code = fetch(auth, url, &document, reterr);
+    if (code == 0) code = hf__jwks_parse(hf__buf_view(&document), &keys, reterr);
+    if (code == 0 && hf__jwks_count(keys) == 0)
+        code = hf__error_set(reterr, HF_ERR_BAD_ANSWER, "%s has no key that we can use", url);
+    hf__buf_free(&document);
+    hf__arena_free(&arena);
+    pthread_mutex_lock(&auth->mutex);
+    auth->fetched_s = boot_s(auth);
+    if (code == 0) {
+        struct hf_jwks *old = auth->keys;
+        auth->keys = keys;
+        keys = old;
+        memset(auth->cache, 0, CACHE * sizeof *auth->cache); /* A2 */
+    }
+    pthread_mutex_unlock(&auth->mutex);
+    hf__jwks_free(keys);
+    if (code != 0) hf__log(&auth->service->log, HF_LOG_WARN, "no new keys: %s", reterr->message);
+    return code;
+}
+
+/* ---- JWTs ---- */
+
+static struct remembered *place_of(struct hf_auth *auth, const unsigned char *digest)
+{
+    size_t at = (size_t)digest[0] | (size_t)digest[1] << 8;
+    return &auth->cache[at % CACHE];
+}
+
+/* HF_ERR_ABSENT: with newer keys it may be good. */
+static int verify(struct hf_exchange *exchange, struct hf_auth *auth, struct hf_slice token,
+                  const unsigned char *digest, struct hf_error *reterr)
+{
+    struct hf_jwt jwt;
+    int code = hf__jwt_parse(&exchange->arena, token, auth->admin_claim, &jwt, reterr);
+    if (code == 0) code = hf__jwt_check(&jwt, &auth->rules, wall_s(auth), reterr);
+    if (code != 0) return code;
+    pthread_mutex_lock(&auth->mutex);
+    code = hf__jwks_verify(auth->keys, &jwt, reterr);
+    struct remembered *place = place_of(auth, digest);
+    if (code == 0) {
+        place->until_s = jwt.expires_s + auth->rules.leeway_s;
+        memcpy(place->digest, digest, SHA256_DIGEST_SIZE);
+        memcpy(place->owner, jwt.subject.ptr, jwt.subject.len);
+        place->owner[jwt.subject.len] = '\0';
+        place->admin = jwt.has_admin_claim || is_admin(auth, place->owner);
+    }
+    pthread_mutex_unlock(&auth->mutex);
+    if (code != 0) return code;
+    exchange->caller.owner = hf__arena_str(&exchange->arena, jwt.subject);
+    exchange->caller.admin = jwt.has_admin_claim;
+    if (!exchange->caller.owner) return hf__error_no_memory(reterr);
+    exchange->caller.admin |= is_admin(auth, exchange->caller.owner);
+    return 0;
+}
+
+static bool remembers(struct hf_exchange *exchange, struct hf_auth *auth,
+                      const unsigned char *digest)
+{
+    pthread_mutex_lock(&auth->mutex);
+    const struct remembered *place = place_of(auth, digest);
+    bool good =
+        place->until_s > wall_s(auth) && memeql_sec(place->digest, digest, SHA256_DIGEST_SIZE);
+    if (good) {
+        exchange->caller.owner = hf__arena_str(&exchange->arena, hf__slice_str(place->owner));
+        exchange->caller.admin = place->admin;
+        good = exchange->caller.owner;
+    }
+    pthread_mutex_unlock(&auth->mutex);
+    return good;
+}
+
+/* ---- one call ---- */
+
+struct check {
+    struct hf_slice token;
+    unsigned char digest[SHA256_DIGEST_SIZE];
+    hf_auth_fn then;
+};
+
+static void conclude(struct hf_exchange *exchange, hf_auth_fn then, int code,
+                     const struct hf_error *error)
+{
+    enum hf_auth_result result = code == 0                    ? HF_AUTH_OK
+                                 : code == HF_ERR_UNREACHABLE ? HF_AUTH_UNAVAILABLE
+                                                              : HF_AUTH_REFUSED;
+    if (code != 0) exchange->caller = (struct hf_caller){.owner = ""};
+    then(exchange, result, code == 0 ? "" : error->message);
+}
+
+/* On a worker: fetches the keys, unless somebody just did, and looks again. */
+static void fetch_and_verify(struct hf_exchange *exchange)
+{
+    struct hf_auth *auth = exchange->service->auth;
+    struct check *check = exchange->user;
+    hf_auth_fn then = check->then;
+    struct hf_error error = {0}, why = {0};
+    exchange->user = NULL;
+    pthread_mutex_lock(&auth->fetch_mutex);
+    pthread_mutex_lock(&auth->mutex);
+    bool has_keys = auth->keys;
+    bool recent = auth->fetched_s && boot_s(auth) - auth->fetched_s < REFETCH_S;
+    pthread_mutex_unlock(&auth->mutex);
+    int fetched = recent && has_keys ? 0 : fetch_keys(auth, &why); /* A3 */
+    pthread_mutex_unlock(&auth->fetch_mutex);
+    int code = verify(exchange, auth, check->token, check->digest, &error);
+    if (code == HF_ERR_ABSENT && fetched != 0 && !has_keys)
+        code = hf__error_set(&error, HF_ERR_UNREACHABLE,
+                             "the keys of the issuer cannot be had at the moment");
+    conclude(exchange, then, code, &error);
+}
+
+static void check_token(struct hf_exchange *exchange, struct hf_auth *auth, struct hf_slice token,
+                        hf_auth_fn then)
+{
+    struct hf_error error;
+    struct check *check = hf__arena_zalloc(&exchange->arena, 1, sizeof *check);
+    if (!check) {
+        then(exchange, HF_AUTH_UNAVAILABLE, "out of memory");
+        return;
+    }
+    digest_of(token, check->digest);
+    pthread_mutex_lock(&auth->mutex);
+    const struct token *found = find_token(auth->tokens, check->digest);
+    if (found) {
+        exchange->caller.owner = hf__arena_str(&exchange->arena, hf__slice_str(found->owner));
+        exchange->caller.admin = found->admin || is_admin(auth, found->owner);
+    }
+    pthread_mutex_unlock(&auth->mutex);
+    if (found && exchange->caller.owner) {
+        then(exchange, HF_AUTH_OK, "");
+        return;
+    }
+    if (!auth->jwt) {
+        then(exchange, HF_AUTH_REFUSED, "the token is not known here");
+        return;
+    }
+    if (remembers(exchange, auth, check->digest)) {
+        then(exchange, HF_AUTH_OK, "");
+        return;
+    }
+    pthread_mutex_lock(&auth->mutex);
+    bool stale = !auth->keys || boot_s(auth) - auth->fetched_s >= REFRESH_S;
+    pthread_mutex_unlock(&auth->mutex);
+    int code = stale ? HF_ERR_ABSENT : verify(exchange, auth, token, check->digest, &error);
+    if (code == HF_ERR_ABSENT) {
+        check->token = token;
+        check->then = then;
+        exchange->user = check;
+        hf__exchange_work(exchange, fetch_and_verify);
+        return;
+    }
+    conclude(exchange, then, code, &error);
+}
+
+bool hf__auth_is_disabled(const struct hf_auth *auth)
+{
+    return auth->options.disabled;
+}
+
+void hf__auth_check(struct hf_exchange *exchange, hf_auth_fn then)
+{
+    struct hf_auth *auth = exchange->service->auth;
+    struct hf_error error = {0};
+    if (auth->options.disabled) {
+        exchange->caller = (struct hf_caller){.owner = "anonymous", .admin = true};
+        then(exchange, HF_AUTH_OK, "");
+        return;
+    }
+    const char *header = hf__exchange_header(exchange, "Authorization");
+    if (header && strncasecmp(header, "Bearer ", 7) == 0) {
+        header += 7;
+        while (*header == ' ') header++;
+        check_token(exchange, auth, hf__slice_str(header), then);
+        return;
+    }
+    if (auth->options.certificates) {
+        const char *name;
+        int code = hf__tls_caller(exchange->connection, &exchange->arena, &name, &error);
+        if (code == 0 && name)
+            exchange->caller = (struct hf_caller){.owner = name, .admin = is_admin(auth, name)};
+        if (code != 0 || name) {
+            conclude(exchange, then, code, &error);
+            return;
+        }
+    }
+    then(exchange, HF_AUTH_MISSING,
+         header ? "Authorization: must be Bearer and a token"
+                : "who are you? Send Authorization: Bearer and a token");
+}
+
+/* ---- life ---- */
+
+static const char *keep(struct hf_auth *auth, const char *text)
+{
+    return text && *text ? hf__arena_str(&auth->arena, hf__slice_str(text)) : NULL;
+}
+
+int hf__auth_start(const struct hf_auth_options *given, struct hf_service *service,
+                   struct hf_auth **ret, struct hf_error *reterr)
+{
+    struct hf_auth *auth = hf__calloc(1, sizeof *auth);
+    if (!auth) return hf__error_no_memory(reterr);
+    auth->service = service;
+    auth->options = *given;
+    auth->options.issuer = keep(auth, given->issuer);
+    auth->options.jwks_url = keep(auth, given->jwks_url);
+    auth->options.audience = keep(auth, given->audience);
+    auth->options.tokens_file = keep(auth, given->tokens_file);
+    auth->options.admins = keep(auth, given->admins);
+    const char *claim =
+        keep(auth, given->admin_claim ? given->admin_claim : "scope=holdfast:admin");
+    const char *equals = claim ? strchr(claim, '=') : NULL;
+    pthread_mutex_init(&auth->mutex, NULL);
+    pthread_mutex_init(&auth->fetch_mutex, NULL);
+    auth->cache = hf__calloc(CACHE, sizeof *auth->cache);
+    int code = auth->cache && !auth->arena.failed ? 0 : hf__error_no_memory(reterr);
+    if (code == 0 && (!equals || equals == claim || !equals[1]))
+        code = hf__error_set(reterr, HF_ERR_INVALID, "the admin claim is given as NAME=VALUE");
+    if (code == 0) {
+        auth->admin_claim.name = hf__slice(claim, (size_t)(equals - claim));
+        auth->admin_claim.value = hf__slice_str(equals + 1);
+    }
+    auth->rules = (struct hf_jwt_rules){hf__slice_str(auth->options.issuer),
+                                        hf__slice_str(auth->options.audience), given->leeway_s};
+    auth->jwt = auth->options.issuer || auth->options.jwks_url;
+    if (code == 0 && auth->options.jwks_url) code = check_url(auth->options.jwks_url, reterr);
+    if (code == 0 && auth->options.issuer && !auth->options.jwks_url)
+        code = check_url(auth->options.issuer, reterr);
+    if (code == 0 && auth->options.tokens_file)
+        code = load_tokens(auth->options.tokens_file, &auth->tokens, reterr);
+    if (code != 0) {
+        hf__auth_stop(auth);
+        return code;
+    }
+    *ret = auth;
+    struct hf_error why;
+    if (auth->jwt && !given->disabled) fetch_keys(auth, &why); /* or when the first caller comes */
+    return 0;
+}
+
+int hf__auth_reload(struct hf_auth *auth, struct hf_error *reterr)
+{
+    struct tokens *tokens = NULL;
+    int code = 0;
+    if (auth->options.tokens_file) code = load_tokens(auth->options.tokens_file, &tokens, reterr);
+    if (code == 0) {
+        pthread_mutex_lock(&auth->mutex);
+        struct tokens *old = auth->tokens;
+        auth->tokens = tokens;
+        pthread_mutex_unlock(&auth->mutex);
+        tokens_free(old);
+    }
+    if (code == 0 && auth->jwt && !auth->options.disabled) code = fetch_keys(auth, reterr);
+    return code;
+}
+
+void hf__auth_stop(struct hf_auth *auth)
+{
+    if (!auth) return;
+    tokens_free(auth->tokens);
+    hf__jwks_free(auth->keys);
+    hf__free(auth->cache);
+    pthread_mutex_destroy(&auth->mutex);
+    pthread_mutex_destroy(&auth->fetch_mutex);
+    hf__arena_free(&auth->arena);
+    hf__free(auth);
+}

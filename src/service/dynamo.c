@@ -1,0 +1,120 @@
+/*
+ * The DynamoDB API, on the embedded engine: for programs that speak it already, the original lock
+ * clients among them.
+ */
+#include <string.h>
+
+#include "service/service.h"
+#include "wire/answer.h"
+#include "wire/request.h"
+#include "wire/sigv4.h"
+
+static void fail(struct hf_exchange *exchange, int code, const char *message)
+{
+    struct hf_answer answer = {.code = code};
+    hf__error_set(&answer.error, code, "%s", message);
+    exchange->content_type = "application/x-amz-json-1.0";
+    exchange->error = hf_error_name(code);
+    hf__buf_clear(&exchange->answer);
+    exchange->status = hf__answer_write(HF_GET_ITEM, &answer, &exchange->answer);
+    hf__exchange_done(exchange);
+}
+
+struct call {
+    enum hf_op_kind kind;
+};
+
+static void ran(struct hf_exchange *exchange, const struct hf_answer *answer)
+{
+    const struct call *call = exchange->user;
+    exchange->content_type = "application/x-amz-json-1.0";
+    hf__buf_clear(&exchange->answer);
+    if (answer->code != 0) exchange->error = hf_error_name(answer->code);
+    exchange->status = hf__answer_write(call->kind, answer, &exchange->answer);
+    hf__exchange_done(exchange);
+}
+
+static void run(struct hf_exchange *exchange)
+{
+    struct hf_slice target = hf__slice_str(hf__exchange_header(exchange, "X-Amz-Target"));
+    struct call *call = hf__arena_zalloc(&exchange->arena, 1, sizeof *call);
+    struct hf_op op;
+    struct hf_error error;
+    if (!call) {
+        fail(exchange, HF_ERR_NO_MEMORY, "out of memory");
+        return;
+    }
+    if (!hf__request_kind(target, &call->kind)) {
+        exchange->content_type = "application/x-amz-json-1.0";
+        exchange->error = "validation";
+        exchange->status = 400;
+        hf__buf_str(&exchange->answer,
+                    "{\"__type\":\"com.amazon.coral.service#UnknownOperationException\","
+                    "\"message\":\"holdfast does not have this operation\"}");
+        hf__exchange_done(exchange);
+        return;
+    }
+    exchange->lock = hf__op_names[call->kind];
+    int code =
+        hf__request_read(&exchange->arena, call->kind, hf__buf_view(&exchange->body), &op, &error);
+    if (code == 0) code = hf__op_check(&op, &error);
+    if (code != 0) {
+        fail(exchange, code, error.message);
+        return;
+    }
+    exchange->user = call;
+    hf__exchange_run(exchange, &op, ran);
+}
+
+/* Without keys of its own it lets in whom the rest of the service lets in. */
+static void authenticated(struct hf_exchange *exchange, enum hf_auth_result result, const char *why)
+{
+    (void)why;
+    if (result == HF_AUTH_OK && exchange->caller.admin) run(exchange);
+    else if (result == HF_AUTH_OK)
+        fail(exchange, HF_ERR_DENIED, "only an administrator may use the DynamoDB API");
+    else fail(exchange, HF_ERR_DENIED, "the request is not authenticated");
+}
+
+static bool secret_of(void *user, struct hf_slice access_key_id, struct hf_slice *ret_secret)
+{
+    const struct hf_service *service = user;
+    if (!hf__slice_is(access_key_id, service->access_key_id)) return false;
+    *ret_secret = hf__slice_str(service->secret_access_key);
+    return true;
+}
+
+static bool is_signed(struct hf_exchange *exchange, struct hf_error *reterr)
+{
+    enum { HEADERS = 64 };
+    struct hf_header headers[HEADERS];
+    const struct hf_sigv4_request request = {
+        .method = HF_LIT("POST"),
+        .path = HF_LIT("/"),
+        .headers = headers,
+        .header_count = hf__exchange_headers(exchange, headers, HEADERS),
+        .body = hf__buf_view(&exchange->body),
+    };
+    return hf__sigv4_verify(&request, HF_LIT("dynamodb"),
+                            hf__clock_wall_us(exchange->service->store->clock) / 1000000, secret_of,
+                            exchange->service, reterr) == 0;
+}
+
+void hf__dynamo_call(struct hf_exchange *exchange)
+{
+    struct hf_service *service = exchange->service;
+    if (!service->dynamodb || !hf__exchange_header(exchange, "X-Amz-Target")) {
+        hf__answer_error(exchange, 404, "no-such-path",
+                         service->dynamodb ? "X-Amz-Target: is missing; this is the DynamoDB API"
+                                           : "the DynamoDB API is served on a file store");
+        return;
+    }
+    if (!service->access_key_id) {
+        hf__auth_check(exchange, authenticated);
+        return;
+    }
+    struct hf_error error;
+    exchange->caller.owner = service->access_key_id;
+    if (is_signed(exchange, &error)) run(exchange);
+    else fail(exchange, HF_ERR_DENIED, error.message);
+}

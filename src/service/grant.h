@@ -1,0 +1,62 @@
+/*
+ * What was granted to callers of v2, by grant: the locks that this process keeps an eye on. A grant
+ * of an earlier process, or of another service, is not here; it is renewed and released by its
+ * record alone (hf_grant_renew).
+ *
+ * Invariants
+ * E1  An entry is in the table from the moment it was granted until the lock's final event.
+ * E2  Its lock's handle lasts as long as the entry.
+ * E3  A grant that its caller cannot have received is given back.
+ */
+#ifndef HF_SERVICE_GRANT_H
+#define HF_SERVICE_GRANT_H
+
+#include "service/service.h"
+
+enum { HF_GRANT_HEX = 32 };
+
+struct hf_entry {
+    struct hf_entry *next; /* in its bucket */
+    struct hf_service *service;
+    uint32_t refs;
+    bool listed;
+    bool shared;
+    bool waits;           /* it may have to */
+    bool answered;        /* its caller has been told */
+    struct hf_lock *lock; /* NULL: not granted yet */
+    struct hf_acquisition *acquisition;
+    struct hf_exchange *acquiring;
+    struct hf_exchange *releasing;
+    struct hf_session_entry *session; /* counted; NULL: none */
+    char *name;
+    char *owner;
+    char *key; /* idempotency; NULL: none */
+    int64_t limit;
+    int64_t asked_us;
+    char id[HF_GRANT_HEX + 1];
+};
+
+int hf__grants_start(struct hf_service *service, struct hf_error *reterr);
+void hf__grants_stop(struct hf_service *service);
+
+struct hf_entry *hf__entry_new(struct hf_service *service, const char *name, const char *owner,
+                               const char *key);
+void hf__entry_unref(struct hf_entry *entry);
+/* Granted: it can be found from now on. */
+void hf__entry_list(struct hf_entry *entry);
+void hf__entry_unlist(struct hf_entry *entry);
+bool hf__entry_is_listed(struct hf_entry *entry);
+/* A reference, or NULL. */
+struct hf_entry *hf__entry_find(struct hf_service *service, const char *id);
+/* A key is taken from the beginning of the call; false if somebody else has it. */
+bool hf__entry_claim_key(struct hf_entry *entry, struct hf_entry **ret_other);
+void hf__entry_drop_key(struct hf_entry *entry);
+
+/* Calls for every listed entry, under the table's mutex. */
+void hf__entries_each(struct hf_service *service, void (*call)(void *user, struct hf_entry *entry),
+                      void *user);
+
+/* Names a secret in the log without telling it. */
+void hf__hash_secret(const char *secret, char ret[17]);
+
+#endif

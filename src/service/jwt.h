@@ -1,0 +1,64 @@
+/*
+ * JSON Web Tokens, read and checked; pure but for the signature's arithmetic. Signed with RS256,
+ * ES256 or EdDSA (Ed25519), and nothing else.
+ */
+#ifndef HF_SERVICE_JWT_H
+#define HF_SERVICE_JWT_H
+
+#include "base/arena.h"
+#include "base/error.h"
+
+enum hf_jwt_algorithm { HF_JWT_RS256, HF_JWT_ES256, HF_JWT_EDDSA };
+enum { HF_JWT_AUDIENCES = 16, HF_JWT_MAX_SIZE = 8 * 1024 };
+
+struct hf_jwt {
+    enum hf_jwt_algorithm algorithm;
+    struct hf_slice key_id; /* empty: none */
+    struct hf_slice issuer;
+    struct hf_slice subject;
+    struct hf_slice audiences[HF_JWT_AUDIENCES];
+    size_t audience_count;
+    int64_t expires_s; /* 0: not said */
+    int64_t not_before_s;
+    int64_t issued_s;
+    bool has_admin_claim; /* the claim that makes an administrator has its value */
+    struct hf_slice signed_part;
+    struct hf_slice signature; /* bytes */
+};
+
+/* "scope=holdfast:admin": a claim that is this word, has it among its words, or in its array. */
+struct hf_jwt_claim {
+    struct hf_slice name;
+    struct hf_slice value;
+};
+
+/* The token's parts, not believed yet. The message says what is wrong, without quoting it. */
+int hf__jwt_parse(struct hf_arena *arena, struct hf_slice token, struct hf_jwt_claim admin,
+                  struct hf_jwt *ret, struct hf_error *reterr);
+
+struct hf_jwt_rules {
+    struct hf_slice issuer;   /* empty: any */
+    struct hf_slice audience; /* empty: any */
+    int64_t leeway_s;
+};
+/* What a token with a good signature must say besides. */
+int hf__jwt_check(const struct hf_jwt *jwt, const struct hf_jwt_rules *rules, int64_t now_s,
+                  struct hf_error *reterr);
+
+/* ---- keys ---- */
+
+struct hf_jwks;
+/* A JSON Web Key Set; keys that we have no use for are passed over. */
+int hf__jwks_parse(struct hf_slice json, struct hf_jwks **ret, struct hf_error *reterr);
+void hf__jwks_free(struct hf_jwks *keys);
+size_t hf__jwks_count(const struct hf_jwks *keys);
+/*
+ * 0: one of the keys has signed it. HF_ERR_ABSENT: no key of this name and kind; a newer set may
+ * have it. HF_ERR_DENIED: the signature is wrong.
+ */
+int hf__jwks_verify(const struct hf_jwks *keys, const struct hf_jwt *jwt, struct hf_error *reterr);
+
+/* Base64 with - and _, without padding; strict. */
+bool hf__base64url_decode(struct hf_arena *arena, struct hf_slice text, struct hf_slice *ret);
+
+#endif

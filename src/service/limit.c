@@ -1,0 +1,33 @@
+#include "service/limit.h"
+
+#include "service/service.h"
+
+enum { SECOND_US = 1000000 };
+
+bool hf__bucket_take(struct hf_bucket *bucket, int64_t rate, int64_t now_us)
+{
+    int64_t price_us = SECOND_US / (rate < SECOND_US ? rate : SECOND_US);
+    int64_t passed_us = now_us - bucket->at_us;
+    bucket->level_us += passed_us > SECOND_US || bucket->at_us == 0 ? SECOND_US : passed_us;
+    bucket->at_us = now_us;
+    if (bucket->level_us > SECOND_US) bucket->level_us = SECOND_US;
+    if (bucket->level_us < price_us) return false;
+    bucket->level_us -= price_us;
+    return true;
+}
+
+bool hf__limit_allows(struct hf_service *service, const char *owner)
+{
+    int64_t own = service->limits.rate_per_caller, total = service->limits.rate;
+    if (own <= 0 && total <= 0) return true;
+    uint64_t hash = 14695981039346656037u;
+    for (const char *at = owner; *at; at++) hash = (hash ^ (unsigned char)*at) * 1099511628211u;
+    int64_t now_us = hf__service_now_us(service);
+    pthread_mutex_lock(&service->rates.mutex);
+    bool allowed = own <= 0 ||
+                   hf__bucket_take(&service->rates.of_caller[(hash ^ hash >> 32) % HF_RATE_BUCKETS],
+                                   own, now_us);
+    if (allowed && total > 0) allowed = hf__bucket_take(&service->rates.all, total, now_us);
+    pthread_mutex_unlock(&service->rates.mutex);
+    return allowed;
+}

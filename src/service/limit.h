@@ -1,0 +1,29 @@
+/* How many requests per second a caller may make, and all callers together. */
+#ifndef HF_SERVICE_LIMIT_H
+#define HF_SERVICE_LIMIT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hf_service;
+
+/* Takes one from the caller's share; false if there is none left. */
+bool hf__limit_allows(struct hf_service *service, const char *owner);
+
+/* Callers share a bucket if their hashes collide: with so many, seldom. */
+enum { HF_RATE_BUCKETS = 4096 };
+
+/* A bucket that fills at `rate` per second, to one second's worth. Pure. */
+struct hf_bucket {
+    int64_t level_us; /* how much time is in it: a request takes 1 s / rate */
+    int64_t at_us;
+};
+struct hf_rates {
+    pthread_mutex_t mutex;
+    struct hf_bucket all;
+    struct hf_bucket of_caller[HF_RATE_BUCKETS];
+};
+bool hf__bucket_take(struct hf_bucket *bucket, int64_t rate, int64_t now_us);
+
+#endif

@@ -1,0 +1,23 @@
+/* What v2's routes share: names, bodies, and how a lock is shown. */
+#ifndef HF_SERVICE_LOCK_H
+#define HF_SERVICE_LOCK_H
+
+#include "service/service.h"
+#include "service/v2.h"
+
+/* The body; false if it was refused, which is answered. */
+bool hf__v2_read(struct hf_exchange *exchange, uint32_t allowed, struct hf_v2_body *ret);
+/* The lock's name in the path, which the format must like; NULL if it was refused. */
+const char *hf__v2_name(struct hf_exchange *exchange);
+
+/*
+ * How long a caller may count on it: less than we do, by a hundredth of the lease, since its clock
+ * may run slower than ours.
+ */
+int64_t hf__left_for_caller(int64_t left_ms, int64_t lease_ms);
+
+/* A lock as it stands in the table; members of an object. */
+void hf__put_lock(struct hf_exchange *exchange, struct hf_json_writer *json,
+                  const struct hf_lock_info *info);
+
+#endif

@@ -1,0 +1,175 @@
+/* /metrics, /healthz, /readyz. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "service/service.h"
+
+/* Microseconds: from what a read takes to what nobody waits for. */
+static const int64_t bounds_us[HF_METRIC_BUCKETS] = {100,     250,     500,      1000,     2500,
+                                                     5000,    10000,   25000,    100000,   250000,
+                                                     1000000, 5000000, 30000000, 300000000};
+
+void hf__observe(struct hf_histogram *histogram, int64_t us)
+{
+    int bucket = 0;
+    while (bucket < HF_METRIC_BUCKETS && us > bounds_us[bucket]) bucket++;
+    __atomic_fetch_add(&histogram->counts[bucket], 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&histogram->sum_us, us > 0 ? (uint64_t)us : 0, __ATOMIC_RELAXED);
+}
+
+/* Requests without a route are counted behind the last one. */
+void hf__metric_request(struct hf_metrics *metrics, ptrdiff_t route, int status, int64_t us)
+{
+    size_t at = route >= 0 ? (size_t)route : HF_METRIC_ROUTES - 1;
+    int class = status / 100 - 1;
+    if (class < 0 || class >= HF_METRIC_CLASSES) class = HF_METRIC_CLASSES - 1;
+    hf__count(&metrics->requests[at][class]);
+    hf__observe(&metrics->latency[at], us);
+}
+
+/* ---- the page for Prometheus ---- */
+
+static void head(struct hf_buf *buf, const char *name, const char *type, const char *help)
+{
+    hf__buf_printf(buf, "# HELP holdfast_%s %s\n# TYPE holdfast_%s %s\n", name, help, name, type);
+}
+
+static void put_histogram(struct hf_buf *buf, const char *name, const char *labels,
+                          const struct hf_histogram *histogram)
+{
+    const char *comma = *labels ? "," : "";
+    uint64_t total = 0;
+    for (int i = 0; i <= HF_METRIC_BUCKETS; i++) {
+        total += __atomic_load_n(&histogram->counts[i], __ATOMIC_RELAXED);
+        if (i < HF_METRIC_BUCKETS)
+            hf__buf_printf(buf, "holdfast_%s_bucket{%s%sle=\"%g\"} %" PRIu64 "\n", name, labels,
+                           comma, (double)bounds_us[i] / 1e6, total);
+        else
+            hf__buf_printf(buf, "holdfast_%s_bucket{%s%sle=\"+Inf\"} %" PRIu64 "\n", name, labels,
+                           comma, total);
+    }
+    const char *open = *labels ? "{" : "", *close = *labels ? "}" : "";
+    hf__buf_printf(buf, "holdfast_%s_sum%s%s%s %g\n", name, open, labels, close,
+                   (double)__atomic_load_n(&histogram->sum_us, __ATOMIC_RELAXED) / 1e6);
+    hf__buf_printf(buf, "holdfast_%s_count%s%s%s %" PRIu64 "\n", name, open, labels, close, total);
+}
+
+static void put_requests(struct hf_buf *buf, const struct hf_metrics *metrics)
+{
+    head(buf, "requests_total", "counter", "Requests, by route and class of status.");
+    for (size_t i = 0; i < HF_METRIC_ROUTES; i++) {
+        const char *route = i < hf__route_count ? hf__routes[i].name : "none";
+        for (int class = 0; class < HF_METRIC_CLASSES; class ++) {
+            uint64_t count = __atomic_load_n(&metrics->requests[i][class], __ATOMIC_RELAXED);
+            if (count)
+                hf__buf_printf(
+                    buf, "holdfast_requests_total{route=\"%s\",status=\"%dxx\"} %" PRIu64 "\n",
+                    route, class + 1, count);
+        }
+    }
+    head(buf, "request_seconds", "histogram",
+         "From the first byte of a request to the last of its answer, waiting included.");
+    for (size_t i = 0; i < HF_METRIC_ROUTES; i++) {
+        char label[64];
+        uint64_t any = 0;
+        for (int b = 0; b <= HF_METRIC_BUCKETS; b++)
+            any |= __atomic_load_n(&metrics->latency[i].counts[b], __ATOMIC_RELAXED);
+        if (!any) continue;
+        snprintf(label, sizeof label, "route=\"%s\"",
+                 i < hf__route_count ? hf__routes[i].name : "none");
+        put_histogram(buf, "request_seconds", label, &metrics->latency[i]);
+    }
+}
+
+void hf__metrics_page(struct hf_exchange *exchange)
+{
+    const struct hf_metrics *metrics = &exchange->service->metrics;
+    struct hf_buf *buf = &exchange->answer;
+    const struct {
+        const char *name;
+        const char *type;
+        const char *help;
+        const void *at;
+    } numbers[] = {
+        {"locks_held", "gauge", "Locks granted through v2 here, and held.", &metrics->locks_held},
+        {"waiters", "gauge", "Acquires that have not been answered.", &metrics->waiters},
+        {"sessions", "gauge", "Sessions opened here that live.", &metrics->sessions},
+        {"connections", "gauge", "Open connections.", &metrics->connections},
+        {"streams", "gauge", "Those who listen to events.", &metrics->streams},
+        {"grants_total", "counter", "Locks granted through v2.", &metrics->grants},
+        {"given_back_total", "counter", "Grants whose caller had hung up.", &metrics->given_back},
+        {"store_errors_total", "counter", "Operations that the store failed.",
+         &metrics->store_errors},
+        {"takeovers_total", "counter", "Locks taken over from holders found dead.",
+         &metrics->takeovers},
+        {"refused_auth_total", "counter", "Calls refused for want of authority.",
+         &metrics->refused_auth},
+        {"refused_limit_total", "counter", "Calls refused because of a limit.",
+         &metrics->refused_limit},
+        {"dropped_slow_total", "counter", "Connections dropped for being slow.",
+         &metrics->dropped_slow},
+        {"events_total", "counter", "Events told.", &metrics->events},
+    };
+    exchange->status = 200;
+    exchange->content_type = "text/plain; version=0.0.4; charset=utf-8";
+    put_requests(buf, metrics);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        head(buf, numbers[i].name, numbers[i].type, numbers[i].help);
+        hf__buf_printf(buf, "holdfast_%s %" PRId64 "\n", numbers[i].name,
+                       __atomic_load_n((const int64_t *)numbers[i].at, __ATOMIC_RELAXED));
+    }
+    head(buf, "ended_total", "counter", "Locks that ended, by reason.");
+    for (int i = 1; i < HF_REASON_COUNT; i++)
+        hf__buf_printf(buf, "holdfast_ended_total{reason=\"%s\"} %" PRIu64 "\n",
+                       hf_reason_name((enum hf_reason)i),
+                       __atomic_load_n(&metrics->ended[i], __ATOMIC_RELAXED));
+    head(buf, "queue_seconds", "histogram", "How long callers waited for what they were granted.");
+    put_histogram(buf, "queue_seconds", "", &metrics->queue_time);
+    head(buf, "store_seconds", "histogram", "How long the store took to answer.");
+    put_histogram(buf, "store_seconds", "", &metrics->store);
+    head(buf, "build_info", "gauge", "Which holdfast this is.");
+    hf__buf_printf(buf, "holdfast_build_info{version=\"%s\"} 1\n", HF_VERSION_STRING);
+    hf__exchange_done(exchange);
+}
+
+/* ---- for who runs it ---- */
+
+void hf__healthz(struct hf_exchange *exchange)
+{
+    struct hf_json_writer json;
+    hf__answer_begin(exchange, 200, &json);
+    hf__put_text(&json, "status", "ok");
+    hf__answer_end(exchange, &json);
+}
+
+static void asked(struct hf_exchange *exchange, const struct hf_answer *answer)
+{
+    struct hf_json_writer json;
+    if (answer->code != 0) {
+        exchange->retry_after_s = 1;
+        hf__answer_error(exchange, 503, hf_error_name(answer->code), "the store: %s",
+                         answer->error.message);
+        return;
+    }
+    hf__answer_begin(exchange, 200, &json);
+    hf__put_text(&json, "status", "ready");
+    hf__answer_end(exchange, &json);
+}
+
+/* Ready: the store answers, and we are not on our way out. */
+void hf__readyz(struct hf_exchange *exchange)
+{
+    const struct hf_core_options *core = &exchange->service->client->core.options;
+    struct hf_op op;
+    if (__atomic_load_n(&exchange->service->draining, __ATOMIC_RELAXED)) {
+        hf__answer_error(exchange, 503, "closed", "the service is being stopped");
+        return;
+    }
+    /* Any key of the table's type does. */
+    core->format->read(&core->layout, &exchange->arena,
+                       core->layout.key_type == HF_N ? HF_LIT("0") : HF_LIT("holdfast-ready"), &op);
+    op.attempts = 1;
+    op.timeout_ms = 2000;
+    hf__exchange_run(exchange, &op, asked);
+}

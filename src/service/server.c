@@ -1,0 +1,457 @@
+/*
+ * HTTP, by libmicrohttpd: an epoll thread pool. A connection whose request is being worked on is
+ * suspended, and resumed by whoever answers.
+ *
+ * Invariants
+ * V1  A request is bounded before it is looked at: body, headers, connections, time.
+ * V2  A suspended connection is resumed exactly once for each time it was suspended.
+ */
+#include <arpa/inet.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "service/event.h"
+#include "service/service.h"
+#include "service/socket.h"
+#include "service/tls.h"
+
+enum { IDLE_S = 75, STACK = 256 * 1024 };
+
+enum state { RUNNING, SUSPENDED, READY };
+
+struct hf_server {
+    struct hf_service *service;
+    struct MHD_Daemon *daemon;
+    struct hf_sockets sockets;
+    bool has_sockets;
+    int listen_fd; /* after quiesce; -1 */
+};
+
+/* ---- the exchange ---- */
+
+static enum hf_method method_of(const char *method)
+{
+    static const struct {
+        const char *name;
+        enum hf_method method;
+    } methods[] = {{"GET", HF_METHOD_GET},
+                   {"HEAD", HF_METHOD_GET},
+                   {"POST", HF_METHOD_POST},
+                   {"DELETE", HF_METHOD_DELETE}};
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+        if (strcmp(method, methods[i].name) == 0) return methods[i].method;
+    }
+    return HF_METHOD_OTHER;
+}
+
+static void remote_of(struct MHD_Connection *connection, char *ret, size_t size)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *address = info ? info->client_addr : NULL;
+    const void *bytes = NULL;
+    ret[0] = '\0';
+    if (address && address->sa_family == AF_INET)
+        bytes = &((const struct sockaddr_in *)address)->sin_addr;
+    if (address && address->sa_family == AF_INET6)
+        bytes = &((const struct sockaddr_in6 *)address)->sin6_addr;
+    if (bytes) inet_ntop(address->sa_family, bytes, ret, (socklen_t)size);
+    else snprintf(ret, size, "unix");
+}
+
+static struct hf_exchange *exchange_new(struct hf_service *service,
+                                        struct MHD_Connection *connection, const char *url,
+                                        const char *method)
+{
+    struct hf_exchange *exchange = hf__calloc(1, sizeof *exchange);
+    if (!exchange) return NULL;
+    const union MHD_ConnectionInfo *context =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    exchange->service = service;
+    exchange->connection = connection;
+    exchange->socket = context ? context->socket_context : NULL;
+    exchange->method = method_of(method);
+    exchange->path = hf__arena_copy(&exchange->arena, hf__slice_str(url));
+    exchange->began_us = hf__service_now_us(service);
+    exchange->caller.owner = "";
+    remote_of(connection, exchange->remote, sizeof exchange->remote);
+    hf__buf_init(&exchange->body, HF_BODY_MAX);
+    hf__buf_init(&exchange->answer, HF_ANSWER_MAX);
+    hf__list_init(&exchange->of_parking);
+    return exchange;
+}
+
+const char *hf__exchange_header(struct hf_exchange *exchange, const char *name)
+{
+    return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
+}
+
+const char *hf__exchange_query(struct hf_exchange *exchange, const char *name)
+{
+    const char *raw =
+        MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name);
+    struct hf_slice text;
+    if (!raw) return NULL;
+    return hf__percent_decode(&exchange->arena, hf__slice_str(raw), true, &text) ? text.ptr : "";
+}
+
+struct headers {
+    struct hf_exchange *exchange;
+    struct hf_header *at;
+    size_t count;
+    size_t most;
+};
+
+static enum MHD_Result take_header(void *user, enum MHD_ValueKind kind, const char *name,
+                                   const char *value)
+{
+    struct headers *headers = user;
+    (void)kind;
+    if (headers->count == headers->most) return MHD_NO;
+    char *lower = hf__arena_str(&headers->exchange->arena, hf__slice_str(name));
+    if (!lower) return MHD_NO;
+    for (char *at = lower; *at; at++)
+        *at = (char)(*at >= 'A' && *at <= 'Z' ? *at - 'A' + 'a' : *at);
+    headers->at[headers->count++] =
+        (struct hf_header){hf__slice_str(lower), hf__slice_str(value ? value : "")};
+    return MHD_YES;
+}
+
+size_t hf__exchange_headers(struct hf_exchange *exchange, struct hf_header *ret, size_t most)
+{
+    struct headers headers = {exchange, ret, 0, most};
+    MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, take_header, &headers);
+    return headers.count;
+}
+
+/* ---- the log ---- */
+
+static void put_time(struct hf_json_writer *json)
+{
+    char text[64];
+    int64_t us = hf__clock_wall_us(&hf__clock_system), year;
+    int month, day;
+    hf__date_from_days(us / 86400000000, &year, &month, &day);
+    int64_t in_day = us % 86400000000;
+    snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", (int)year, month, day,
+             (int)(in_day / 3600000000), (int)(in_day / 60000000 % 60),
+             (int)(in_day / 1000000 % 60), (int)(in_day / 1000 % 1000));
+    hf__put_text(json, "time", text);
+}
+
+static void put_ms(struct hf_json_writer *json, int64_t us)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lld.%03d", (long long)(us / 1000), (int)(us % 1000));
+    hf__json_put_name(json, "ms");
+    hf__json_put_raw(json, hf__slice_str(text));
+}
+
+/* One line per request. Secrets are not in it: of a grant, a hash. */
+static void log_line(const struct hf_exchange *exchange, int64_t took_us, bool received)
+{
+    static const char *const methods[] = {"GET", "POST", "DELETE", "OTHER"};
+    struct hf_service *service = exchange->service;
+    struct hf_json_writer json;
+    struct hf_buf line;
+    if (!service->access) return;
+    hf__buf_init(&line, 16 * 1024);
+    hf__json_writer_init(&json, &line);
+    hf__json_open(&json, '{');
+    put_time(&json);
+    hf__put_text(&json, "level", exchange->status >= 500 ? "error" : "info");
+    hf__put_text(&json, "event", "request");
+    hf__put_text(&json, "method", methods[exchange->method]);
+    hf__put_text(&json, "route", exchange->route ? exchange->route->name : "none");
+    if (hf__utf8_valid(exchange->path) && exchange->path.len <= 2048)
+        hf__put_text(&json, "path", exchange->path.ptr);
+    hf__put_number(&json, "status", exchange->status);
+    put_ms(&json, took_us);
+    hf__put_text(&json, "remote", exchange->remote);
+    if (*exchange->caller.owner) hf__put_text(&json, "owner", exchange->caller.owner);
+    if (exchange->lock) hf__put_text(&json, "lock", exchange->lock);
+    if (exchange->token) hf__put_number(&json, "token", exchange->token);
+    if (*exchange->grant_hash) hf__put_text(&json, "grant_hash", exchange->grant_hash);
+    if (exchange->error) hf__put_text(&json, "error", exchange->error);
+    if (*exchange->detail && hf__utf8_valid(hf__slice_str(exchange->detail)))
+        hf__put_text(&json, "detail", exchange->detail);
+    if (!received) hf__put_bool(&json, "received", false);
+    hf__json_close(&json, '}');
+    if (!line.failed) service->access(service->access_user, hf__buf_cstr(&line));
+    hf__buf_free(&line);
+}
+
+static void completed(void *user, struct MHD_Connection *connection, void **state,
+                      enum MHD_RequestTerminationCode how)
+{
+    struct hf_server *server = user;
+    struct hf_service *service = server->service;
+    struct hf_exchange *exchange = *state;
+    (void)connection;
+    if (!exchange) return;
+    *state = NULL;
+    bool received = how == MHD_REQUEST_TERMINATED_COMPLETED_OK;
+    if (exchange->stream) {
+        hf__socket_unpark(&server->sockets, exchange);
+        hf__stream_close(exchange->stream);
+    }
+    if (exchange->finished) exchange->finished(exchange, received);
+    hf__socket_turn(exchange->socket, false);
+    int64_t took_us = hf__service_now_us(service) - exchange->began_us;
+    hf__metric_request(&service->metrics, exchange->route ? exchange->route - hf__routes : -1,
+                       exchange->status, took_us);
+    if (exchange->begun) {
+        log_line(exchange, took_us, received);
+        __atomic_fetch_sub(&service->busy, 1, __ATOMIC_RELEASE);
+    }
+    hf__buf_free(&exchange->body);
+    hf__buf_free(&exchange->answer);
+    hf__arena_free(&exchange->arena);
+    hf__free(exchange);
+}
+
+/* ---- answering ---- */
+
+void hf__exchange_done(struct hf_exchange *exchange)
+{
+    struct hf_server *server = exchange->service->server;
+    if (exchange->gone) hf__socket_unpark(&server->sockets, exchange);
+    if (__atomic_exchange_n(&exchange->state, READY, __ATOMIC_ACQ_REL) == SUSPENDED)
+        MHD_resume_connection(exchange->connection);
+}
+
+bool hf__exchange_is_gone(struct hf_exchange *exchange)
+{
+    char byte;
+    if (!exchange->socket) return false;
+    ssize_t got = recv(exchange->socket->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return got == 0;
+}
+
+/* A stream has something to say. From any thread. */
+void hf__exchange_wake(struct hf_exchange *exchange)
+{
+    int state = __atomic_load_n(&exchange->state, __ATOMIC_ACQUIRE);
+    for (;;) {
+        int next = state == SUSPENDED ? RUNNING : READY;
+        if (__atomic_compare_exchange_n(&exchange->state, &state, next, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
+            break;
+    }
+    if (state == SUSPENDED) MHD_resume_connection(exchange->connection);
+}
+
+static ssize_t read_stream(void *user, uint64_t position, char *room, size_t size)
+{
+    struct hf_exchange *exchange = user;
+    (void)position;
+    __atomic_store_n(&exchange->state, RUNNING, __ATOMIC_RELEASE);
+    ssize_t got = hf__stream_read(exchange->stream, room, size);
+    if (got > 0) return got;
+    if (got < 0) return MHD_CONTENT_READER_END_OF_STREAM;
+    MHD_suspend_connection(exchange->connection);
+    int expected = RUNNING;
+    if (!__atomic_compare_exchange_n(&exchange->state, &expected, SUSPENDED, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        MHD_resume_connection(exchange->connection);
+    return 0;
+}
+
+static struct MHD_Response *response_of(struct hf_exchange *exchange)
+{
+    if (exchange->stream)
+        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_stream, exchange,
+                                                 NULL);
+    struct hf_slice bytes = exchange->fixed.len ? exchange->fixed : hf__buf_view(&exchange->answer);
+    if (exchange->answer.failed) {
+        exchange->status = 500;
+        bytes = HF_LIT("{\"error\":\"no-memory\",\"message\":\"the answer does not fit\"}\n");
+    }
+    /* They live as long as the exchange, which outlives its response. */
+    return MHD_create_response_from_buffer(bytes.len, (void *)(uintptr_t)bytes.ptr,
+                                           MHD_RESPMEM_PERSISTENT);
+}
+
+static enum MHD_Result respond(struct hf_exchange *exchange)
+{
+    struct hf_service *service = exchange->service;
+    struct MHD_Response *response = response_of(exchange);
+    char seconds[16];
+    if (!response) return MHD_NO;
+    MHD_add_response_header(response, "Content-Type",
+                            exchange->content_type ? exchange->content_type : "application/json");
+    MHD_add_response_header(response, "Cache-Control",
+                            exchange->is_static ? "no-cache" : "no-store");
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    if (exchange->is_static) {
+        MHD_add_response_header(response, "Content-Security-Policy", HF_PAGE_POLICY);
+        MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+    }
+    if (exchange->allow) MHD_add_response_header(response, "Allow", exchange->allow);
+    if (exchange->challenge)
+        MHD_add_response_header(response, "WWW-Authenticate", "Bearer realm=\"holdfast\"");
+    if (exchange->retry_after_s) {
+        snprintf(seconds, sizeof seconds, "%d", exchange->retry_after_s);
+        MHD_add_response_header(response, "Retry-After", seconds);
+    }
+    if (__atomic_load_n(&service->draining, __ATOMIC_RELAXED) || exchange->too_large)
+        MHD_add_response_header(response, "Connection", "close");
+    if (!exchange->stream) hf__socket_turn(exchange->socket, false);
+    else hf__socket_park(&((struct hf_server *)service->server)->sockets, exchange);
+    enum MHD_Result result =
+        MHD_queue_response(exchange->connection, (unsigned)exchange->status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+/* ---- requests ---- */
+
+static bool says_too_much(struct MHD_Connection *connection)
+{
+    int64_t length;
+    const char *text = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
+    return text && hf__parse_int64(hf__slice_str(text), &length) && length > HF_BODY_MAX;
+}
+
+static enum MHD_Result begin(struct hf_exchange *exchange)
+{
+    struct hf_server *server = exchange->service->server;
+    exchange->begun = true;
+    __atomic_fetch_add(&exchange->service->busy, 1, __ATOMIC_RELAXED);
+    hf__socket_turn(exchange->socket, true);
+    if (exchange->too_large || exchange->body.failed) {
+        exchange->too_large = true;
+        hf__answer_error(exchange, 413, "too-large", "a body has at most %d bytes", HF_BODY_MAX);
+    } else {
+        hf__route(exchange);
+    }
+    if (__atomic_load_n(&exchange->state, __ATOMIC_ACQUIRE) == READY) return respond(exchange);
+    MHD_suspend_connection(exchange->connection);
+    if (exchange->gone) hf__socket_park(&server->sockets, exchange);
+    int expected = RUNNING;
+    if (!__atomic_compare_exchange_n(&exchange->state, &expected, SUSPENDED, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        if (exchange->gone) hf__socket_unpark(&server->sockets, exchange);
+        MHD_resume_connection(exchange->connection);
+    }
+    return MHD_YES;
+}
+
+static enum MHD_Result handle(void *user, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *upload,
+                              size_t *upload_size, void **state)
+{
+    struct hf_server *server = user;
+    struct hf_exchange *exchange = *state;
+    (void)version;
+    if (!exchange) {
+        exchange = exchange_new(server->service, connection, url, method);
+        if (!exchange) return MHD_NO;
+        *state = exchange;
+        exchange->too_large = says_too_much(connection);
+        return exchange->too_large ? begin(exchange) : MHD_YES; /* before it is all sent */
+    }
+    if (exchange->begun)
+        return __atomic_load_n(&exchange->state, __ATOMIC_ACQUIRE) == READY ? respond(exchange)
+                                                                            : MHD_YES;
+    if (*upload_size > 0) {
+        hf__buf_add(&exchange->body, upload, *upload_size);
+        *upload_size = 0;
+        return MHD_YES;
+    }
+    return begin(exchange);
+}
+
+static void notified(void *user, struct MHD_Connection *connection, void **context,
+                     enum MHD_ConnectionNotificationCode what)
+{
+    struct hf_server *server = user;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *context = info ? hf__socket_add(&server->sockets, info->connect_fd) : NULL;
+        hf__gauge(&server->service->metrics.connections, 1);
+    } else {
+        hf__socket_remove(&server->sockets, *context);
+        *context = NULL;
+        hf__gauge(&server->service->metrics.connections, -1);
+    }
+}
+
+/* Paths and queries are decoded by us: a lock's name may have a slash. */
+static size_t leave_escaped(void *user, struct MHD_Connection *connection, char *text)
+{
+    (void)user, (void)connection;
+    return strlen(text);
+}
+
+__attribute__((format(printf, 2, 0))) static void log_server(void *user, const char *format,
+                                                             va_list args)
+{
+    struct hf_server *server = user;
+    char line[512];
+    vsnprintf(line, sizeof line, format, args);
+    line[strcspn(line, "\n")] = '\0';
+    hf__log(&server->service->log, HF_LOG_DEBUG, "http: %s", line);
+}
+
+/* ---- life ---- */
+
+int hf__server_start(struct hf_service *service, const struct hf_server_options *options,
+                     struct hf_server **ret, struct hf_error *reterr)
+{
+    struct hf_server *server = hf__calloc(1, sizeof *server);
+    if (!server) return hf__error_no_memory(reterr);
+    server->service = service;
+    server->listen_fd = -1;
+    int code = hf__sockets_start(&server->sockets, service->limits.request_ms,
+                                 &service->metrics.dropped_slow, reterr);
+    if (code != 0) {
+        hf__free(server);
+        return code;
+    }
+    *ret = service->server = server; /* before the first request */
+    unsigned flags =
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+    struct MHD_OptionItem secure[HF_TLS_OPTIONS] = {{MHD_OPTION_END, 0, NULL}};
+    if (service->tls) {
+        flags |= MHD_USE_TLS;
+        hf__tls_options(service->tls, secure);
+    }
+    server->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, handle, server, MHD_OPTION_EXTERNAL_LOGGER, log_server, server,
+        MHD_OPTION_LISTEN_SOCKET, options->listen_fd, MHD_OPTION_THREAD_POOL_SIZE,
+        (unsigned)options->threads, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK,
+        MHD_OPTION_CONNECTION_LIMIT, service->limits.connections,
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT, service->limits.connections_per_address,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)HF_HEADERS_MAX, MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)1024,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, completed, server,
+        MHD_OPTION_NOTIFY_CONNECTION, notified, server, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped,
+        NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY, secure, MHD_OPTION_END);
+    if (server->daemon) return 0;
+    hf__sockets_stop(&server->sockets);
+    service->server = *ret = NULL;
+    hf__free(server);
+    return hf__error_set(reterr, HF_ERR_IO, "the HTTP server could not be started%s",
+                         service->tls ? "; do the certificate and the key belong together?" : "");
+}
+
+void hf__server_quiesce(struct hf_server *server)
+{
+    server->listen_fd = MHD_quiesce_daemon(server->daemon);
+}
+
+void hf__server_stop(struct hf_server *server)
+{
+    if (!server) return;
+    MHD_stop_daemon(server->daemon);
+    hf__sockets_stop(&server->sockets);
+    if (server->listen_fd >= 0) close(server->listen_fd);
+    hf__free(server);
+}

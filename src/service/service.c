@@ -1,0 +1,297 @@
+#include "service/service.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "format/keyed.h"
+#include "service/event.h"
+#include "service/grant.h"
+#include "service/serve.h"
+#include "service/session.h"
+#include "service/tls.h"
+
+enum {
+    CONNECTIONS = 10000,
+    WAITERS = 10000,
+    SESSIONS = 10000,
+    REQUEST_MS = 30000,
+    LOOK_MS = 1000,
+    LOOK_DYNAMODB_MS = 5000,
+    LEEWAY_S = 60,
+    WORKERS = 4,
+    THREADS_MOST = 64,
+    CLOSE_MS = 2000,
+};
+
+/* ---- the store ---- */
+
+int64_t hf__service_now_us(const struct hf_service *service)
+{
+    return hf__clock_boot_us(service->store->clock);
+}
+
+struct hf_interval hf__service_time(struct hf_service *service)
+{
+    int64_t now_us = hf__service_now_us(service);
+    pthread_mutex_lock(&service->time_mutex);
+    struct hf_interval now = hf__store_time_at(&service->store_time, now_us);
+    pthread_mutex_unlock(&service->time_mutex);
+    return now;
+}
+
+/* Of every call, the client's too: how long it took, and what time it is there. */
+static void observe(void *user, const struct hf_call *call)
+{
+    struct hf_service *service = user;
+    const struct hf_answer *answer = &call->answer;
+    hf__observe(&service->metrics.store, answer->received_boot_us - answer->first_sent_boot_us);
+    if (answer->code != 0 && answer->code != HF_ERR_CONDITION)
+        hf__count(&service->metrics.store_errors);
+    if (!answer->store.known) return;
+    pthread_mutex_lock(&service->time_mutex);
+    hf__store_time_report(&service->store_time, answer->store.lo_unix_us, answer->store.hi_unix_us,
+                          answer->received_boot_us, answer->received_boot_us);
+    pthread_mutex_unlock(&service->time_mutex);
+}
+
+struct exchange_call {
+    struct hf_call call;
+    struct hf_exchange *exchange;
+    hf_exchange_fn then;
+};
+
+static void ran(struct hf_call *call)
+{
+    struct exchange_call *at = call->user;
+    at->then(at->exchange, &call->answer);
+}
+
+void hf__exchange_run(struct hf_exchange *exchange, const struct hf_op *op, hf_exchange_fn then)
+{
+    struct exchange_call *at = hf__arena_zalloc(&exchange->arena, 1, sizeof *at);
+    if (!at) {
+        hf__answer_error(exchange, 503, "no-memory", "out of memory");
+        return;
+    }
+    at->exchange = exchange;
+    at->then = then;
+    at->call = (struct hf_call){.op = *op, .arena = &exchange->arena, .done = ran, .user = at};
+    hf__store_submit(exchange->service->store, &at->call);
+}
+
+/* ---- starting ---- */
+
+static int64_t or_default(int64_t given, int64_t otherwise)
+{
+    return given > 0 ? given : otherwise;
+}
+
+static void set_limits(struct hf_limits *limits, const struct hf_serve_options *options)
+{
+    *limits = (struct hf_limits){
+        .connections = (unsigned)or_default(options->max_connections, CONNECTIONS),
+        .connections_per_address = (unsigned)options->max_connections_per_address,
+        .waiters = (unsigned)or_default(options->max_waiters, WAITERS),
+        .sessions = (unsigned)or_default(options->max_sessions, SESSIONS),
+        .rate_per_caller = options->rate_per_caller,
+        .rate = options->rate,
+        .request_ms = or_default(options->request_timeout_ms, REQUEST_MS),
+    };
+}
+
+static int open_store(struct hf_service *service, const struct hf_serve_options *options,
+                      struct hf_error *reterr)
+{
+    const struct hf_store_options store = {
+        .log = service->log,
+        .access_key_id = options->access_key_id,
+        .secret_access_key = options->secret_access_key,
+    };
+    int code = hf__store_open(options->store_url, &store, &service->store, reterr);
+    if (code != 0) return code;
+    service->dynamodb = service->store->embedded;
+    service->store->observe = observe;
+    service->store->observe_user = service;
+    return 0;
+}
+
+static int open_client(struct hf_service *service, const struct hf_serve_options *options,
+                       struct hf_error *reterr)
+{
+    struct hf_client_options client = options->client;
+    client.size = sizeof client;
+    client.store_url = NULL;
+    client.store = service->store;
+    client.heartbeat_ms = HF_NONE; /* callers renew */
+    client.warn_ms = HF_NONE;
+    client.session = HF_SESSION_OFF;
+    client.log = service->log.fn;
+    client.log_user = service->log.user;
+    client.log_level = service->log.least;
+    int code = hf_client_new(&client, &service->client, reterr);
+    if (code != 0) return code;
+    service->format = service->client->core.options.format->name;
+    return 0;
+}
+
+/* v1's records have a key of their own: unless the client speaks their format, so has their table.
+ */
+static int open_v1(struct hf_service *service, const struct hf_serve_options *options,
+                   struct hf_error *reterr)
+{
+    const struct hf_core_options *core = &service->client->core.options;
+    bool same = strcmp(service->format, "lockservice") == 0;
+    const char *table = options->v1_table;
+    if (!table && same) table = hf__arena_str(&service->arena, core->layout.table);
+    if (!table) table = "lockservice";
+    service->v1_table = hf__arena_str(&service->arena, hf__slice_str(table));
+    if (!service->v1_table) return hf__error_no_memory(reterr);
+    service->v1_own_table = !hf__slice_is(core->layout.table, table);
+    if (!service->v1_own_table && !same)
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "v1 cannot use the table \"%s\": v2 keeps locks of the format \"%s\" "
+                             "there; give --v1-table, or --format lockservice",
+                             table, service->format);
+    if (!service->v1_own_table || !service->store->embedded) return 0;
+    struct hf_client *client;
+    const struct hf_client_options own = {.size = sizeof own,
+                                          .store = service->store,
+                                          .table = table,
+                                          .format = "lockservice",
+                                          .create_table = true};
+    int code = hf_client_new(&own, &client, reterr);
+    if (code == 0) hf_client_close(client, CLOSE_MS);
+    return code;
+}
+
+/* v1 judges by the store's clock from its first call on. */
+static void learn_time(struct hf_service *service)
+{
+    struct hf_arena arena = {0};
+    const struct hf_core_options *core = &service->client->core.options;
+    struct hf_call call = {.arena = &arena};
+    core->format->read(&core->layout, &arena,
+                       core->layout.key_type == HF_N ? HF_LIT("0") : HF_LIT("holdfast-ready"),
+                       &call.op);
+    if (hf__store_run(service->store, &call) != 0)
+        hf__log(&service->log, HF_LOG_WARN, "the store does not answer yet: %s",
+                call.answer.error.message);
+    hf__arena_free(&arena);
+}
+
+static int start_parts(struct hf_service *service, const struct hf_serve_options *options,
+                       struct hf_error *reterr)
+{
+    const struct hf_auth_options auth = {
+        .disabled = options->authentication_disabled,
+        .issuer = options->jwt_issuer,
+        .jwks_url = options->jwt_jwks,
+        .audience = options->jwt_audience,
+        .tokens_file = options->tokens_file,
+        .admins = options->admins,
+        .admin_claim = options->admin_claim,
+        .leeway_s = or_default(options->leeway_s, LEEWAY_S),
+        .certificates = options->client_ca,
+    };
+    int64_t look_ms =
+        or_default(options->look_ms, service->store->embedded ? LOOK_MS : LOOK_DYNAMODB_MS);
+    int code = hf__auth_start(&auth, service, &service->auth, reterr);
+    if (code == 0 && options->tls_certificate)
+        code = hf__tls_start(options->tls_certificate, options->tls_key, options->client_ca,
+                             &service->tls, reterr);
+    if (code == 0) code = hf__workers_start(&service->workers, WORKERS, reterr);
+    if (code == 0) code = hf__grants_start(service, reterr);
+    if (code == 0) code = hf__sessions_start(service, reterr);
+    if (code == 0) code = hf__events_start(service, look_ms, &service->events, reterr);
+    return code;
+}
+
+static void dismantle(struct hf_service *service)
+{
+    hf__server_stop(service->server);
+    hf__workers_stop(service->workers);
+    hf__events_stop(service->events);
+    if (service->client) {
+        if (service->sessions) hf__sessions_stop(service);
+        hf__client_leave_locks(service->client);
+        hf_client_close(service->client, CLOSE_MS);
+    }
+    hf__grants_stop(service);
+    hf__auth_stop(service->auth);
+    hf__tls_stop(service->tls);
+    if (service->store) hf__store_close(service->store);
+    pthread_mutex_destroy(&service->time_mutex);
+    pthread_mutex_destroy(&service->rates.mutex);
+    hf__arena_free(&service->arena);
+    hf__free(service);
+}
+
+int hf__service_start(const struct hf_serve_options *options, struct hf_service **ret,
+                      struct hf_error *reterr)
+{
+    struct hf_service *service = hf__calloc(1, sizeof *service);
+    if (!service) return hf__error_no_memory(reterr);
+    service->log = (struct hf_log){options->log, options->log_user, options->log_level};
+    service->access = options->access;
+    service->access_user = options->access_user;
+    service->local = options->local;
+    pthread_mutex_init(&service->time_mutex, NULL);
+    pthread_mutex_init(&service->rates.mutex, NULL);
+    set_limits(&service->limits, options);
+    if (options->dynamodb_key_id) {
+        service->access_key_id =
+            hf__arena_str(&service->arena, hf__slice_str(options->dynamodb_key_id));
+        service->secret_access_key =
+            hf__arena_str(&service->arena, hf__slice_str(options->dynamodb_secret));
+    }
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int threads = options->threads > 0 ? options->threads : processors > 1 ? (int)processors : 2;
+    const struct hf_server_options server = {
+        .listen_fd = options->listen_fd,
+        .threads = threads < THREADS_MOST ? threads : THREADS_MOST,
+    };
+    int code = service->arena.failed ? hf__error_no_memory(reterr) : 0;
+    if (code == 0) code = open_store(service, options, reterr);
+    if (code == 0) code = open_client(service, options, reterr);
+    if (code == 0) code = open_v1(service, options, reterr);
+    if (code == 0) code = start_parts(service, options, reterr);
+    if (code == 0) learn_time(service);
+    if (code == 0) code = hf__server_start(service, &server, &service->server, reterr);
+    if (code != 0) {
+        dismantle(service);
+        return code;
+    }
+    *ret = service;
+    return 0;
+}
+
+int hf__service_reload(struct hf_service *service, struct hf_error *reterr)
+{
+    int code = service->tls ? hf__tls_reload(service->tls, reterr) : 0;
+    return code == 0 ? hf__auth_reload(service->auth, reterr) : code;
+}
+
+/* ---- stopping ---- */
+
+static void nap(int ms)
+{
+    struct timespec time = {0, ms * 1000000L};
+    nanosleep(&time, NULL);
+}
+
+void hf__service_stop(struct hf_service *service, int64_t drain_ms)
+{
+    __atomic_store_n(&service->draining, 1, __ATOMIC_RELAXED);
+    hf__server_quiesce(service->server);
+    hf__events_drain(service->events);
+    hf__client_refuse_waiters(service->client);
+    /* Connections that have nothing to say go with the server. */
+    int64_t until_us = hf__service_now_us(service) + drain_ms * 1000;
+    while (__atomic_load_n(&service->busy, __ATOMIC_ACQUIRE) > 0 &&
+           hf__service_now_us(service) < until_us)
+        nap(5);
+    dismantle(service);
+}

@@ -1,0 +1,203 @@
+/*
+ * The lock service: what its parts share.
+ *
+ * server.c     HTTP: connections, limits, time-outs, the log line (libmicrohttpd)
+ * socket.c     which connections are late, which callers have hung up
+ * route.c      which path is whose
+ * auth.c       who asks: tokens, JWTs (jwt.c, keys.c), certificates (tls.c)
+ * v1.c         LockServiceCentral's API (v1_request.c reads its requests)
+ * v2.c         everything (v2_request.c); grant.c: what was granted; session.c; look.c: get and
+ * list event.c      what happens to locks, as it happens dynamo.c     the DynamoDB API on the
+ * embedded engine page.c       the page for people, and the documents metric.c     numbers for
+ * Prometheus worker.c     threads for what waits
+ */
+#ifndef HF_SERVICE_SERVICE_H
+#define HF_SERVICE_SERVICE_H
+
+#include <pthread.h>
+
+#include "base/log.h"
+#include "client/behalf.h"
+#include "service/exchange.h"
+#include "service/limit.h"
+#include "service/metric.h"
+#include "store/store.h"
+#include "wire/sigv4.h"
+
+struct hf_auth;
+struct hf_tls;
+struct hf_server;
+struct hf_grants;
+struct hf_sessions;
+struct hf_events;
+struct hf_workers;
+
+enum {
+    HF_BODY_MAX = 1 << 20,
+    HF_HEADERS_MAX = 32 * 1024, /* of a request, with its first line */
+    HF_ANSWER_MAX = 64 << 20,
+    HF_WAIT_MAX_MS = 3600 * 1000,
+};
+
+struct hf_limits {
+    unsigned connections;
+    unsigned connections_per_address; /* 0: no limit */
+    unsigned waiters;
+    unsigned waiters_per_caller;
+    unsigned sessions;
+    int64_t rate_per_caller; /* requests per second; 0: no limit */
+    int64_t rate;            /* of all together */
+    int64_t request_ms;      /* for a request to arrive, and for its answer to be read */
+};
+
+struct hf_service {
+    struct hf_log log;
+    void (*access)(void *user, const char *line); /* one line of JSON per request; NULL: none */
+    void *access_user;
+    struct hf_limits limits;
+    struct hf_store *store;
+    struct hf_client *client;
+    const char *v1_table;
+    bool v1_own_table; /* not the one that the client uses */
+    bool dynamodb;     /* the store is an embedded engine: its API is served */
+    const char *format;
+    const char *access_key_id; /* of those who use the DynamoDB API; NULL: anybody */
+    const char *secret_access_key;
+    struct hf_arena arena; /* texts of the options */
+
+    struct hf_metrics metrics;
+    struct hf_rates rates;
+    struct hf_auth *auth;
+    struct hf_tls *tls; /* NULL: plain */
+    struct hf_server *server;
+    struct hf_grants *grants;
+    struct hf_sessions *sessions;
+    struct hf_events *events;
+    struct hf_workers *workers;
+    bool local;   /* it listens on loopback alone */
+    int draining; /* atomic */
+    int busy;     /* atomic: exchanges that have begun and are not finished */
+    int waiting;  /* atomic: parked acquires */
+
+    pthread_mutex_t time_mutex;
+    struct hf_store_time store_time; /* for v1 */
+};
+
+/* ---- service.c ---- */
+
+/* What is known of the store's time now. */
+struct hf_interval hf__service_time(struct hf_service *service);
+int64_t hf__service_now_us(const struct hf_service *service);
+
+/* An operation on the store for an exchange, on its arena; `then` runs on a thread of the store. */
+typedef void (*hf_exchange_fn)(struct hf_exchange *exchange, const struct hf_answer *answer);
+void hf__exchange_run(struct hf_exchange *exchange, const struct hf_op *op, hf_exchange_fn then);
+
+/* ---- route.c ---- */
+
+enum hf_access { HF_ACCESS_OPEN, HF_ACCESS_CALLER, HF_ACCESS_ADMIN };
+
+struct hf_route {
+    enum hf_method method;
+    const char *pattern; /* "/v2/locks/{}/acquire"; "{}" is any part */
+    const char *name;    /* for metrics and the log */
+    enum hf_access access;
+    void (*run)(struct hf_exchange *exchange);
+};
+extern const struct hf_route hf__routes[];
+extern const size_t hf__route_count;
+
+/* Splits the path, finds its route, and runs it or answers. */
+void hf__route(struct hf_exchange *exchange);
+
+/* ---- worker.c ---- */
+
+/* For calls that wait. Each thread runs one thing at a time, in the order given. */
+struct hf_work {
+    struct hf_list node;
+    void (*run)(struct hf_work *work);
+};
+int hf__workers_start(struct hf_workers **ret, int threads, struct hf_error *reterr);
+void hf__work(struct hf_workers *workers, struct hf_work *work);
+/* Runs what is queued to the end. */
+void hf__workers_stop(struct hf_workers *workers);
+/* An exchange's errand on a worker. */
+void hf__exchange_work(struct hf_exchange *exchange, void (*run)(struct hf_exchange *exchange));
+
+/* ---- server.c ---- */
+
+struct hf_server_options {
+    int listen_fd; /* the server's from now on */
+    int threads;
+};
+int hf__server_start(struct hf_service *service, const struct hf_server_options *options,
+                     struct hf_server **ret, struct hf_error *reterr);
+/* No new connections. */
+void hf__server_quiesce(struct hf_server *server);
+/* Every exchange must have been answered. */
+void hf__server_stop(struct hf_server *server);
+/* All of them, names in lower case, in the arena; no more than `most`. */
+size_t hf__exchange_headers(struct hf_exchange *exchange, struct hf_header *ret, size_t most);
+/* Whether the caller has hung up meanwhile. */
+bool hf__exchange_is_gone(struct hf_exchange *exchange);
+
+/* ---- auth.c ---- */
+
+enum hf_auth_result { HF_AUTH_OK, HF_AUTH_MISSING, HF_AUTH_REFUSED, HF_AUTH_UNAVAILABLE };
+/* Calls back at once or later, on any thread, once: keys may have to be fetched. */
+typedef void (*hf_auth_fn)(struct hf_exchange *exchange, enum hf_auth_result result,
+                           const char *why);
+void hf__auth_check(struct hf_exchange *exchange, hf_auth_fn then);
+bool hf__auth_is_disabled(const struct hf_auth *auth);
+struct hf_auth_options {
+    bool disabled; /* everybody is "anonymous", and an administrator */
+    const char *issuer;
+    const char *jwks_url;
+    const char *audience;
+    const char *tokens_file;
+    const char *admins;      /* owners, by commas; NULL: none */
+    const char *admin_claim; /* NAME=VALUE of a JWT */
+    int64_t leeway_s;
+    bool certificates; /* the TLS layer has checked them */
+};
+int hf__auth_start(const struct hf_auth_options *options, struct hf_service *service,
+                   struct hf_auth **ret, struct hf_error *reterr);
+int hf__auth_reload(struct hf_auth *auth, struct hf_error *reterr);
+void hf__auth_stop(struct hf_auth *auth);
+
+/* ---- routes ---- */
+
+void hf__v1_get(struct hf_exchange *exchange);
+void hf__v1_acquire(struct hf_exchange *exchange);
+void hf__v1_renew(struct hf_exchange *exchange);
+void hf__v1_release(struct hf_exchange *exchange);
+/* {"message": …, "errorId": …}, as v1's callers expect it. */
+void hf__v1_fail(struct hf_exchange *exchange, int status, const char *message);
+
+void hf__v2_acquire(struct hf_exchange *exchange);
+void hf__v2_renew(struct hf_exchange *exchange);
+void hf__v2_release(struct hf_exchange *exchange);
+void hf__v2_get(struct hf_exchange *exchange);
+void hf__v2_list(struct hf_exchange *exchange);
+void hf__v2_force(struct hf_exchange *exchange);
+void hf__v2_session_open(struct hf_exchange *exchange);
+void hf__v2_session_get(struct hf_exchange *exchange);
+void hf__v2_session_renew(struct hf_exchange *exchange);
+void hf__v2_session_end(struct hf_exchange *exchange);
+void hf__v2_events(struct hf_exchange *exchange);
+void hf__v2_whoami(struct hf_exchange *exchange);
+
+/* Nothing but ourselves may be loaded, run or talked to. */
+#define HF_PAGE_POLICY                                                                             \
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "                \
+    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+void hf__dynamo_call(struct hf_exchange *exchange);
+void hf__page(struct hf_exchange *exchange);
+void hf__page_style(struct hf_exchange *exchange);
+void hf__page_script(struct hf_exchange *exchange);
+void hf__openapi(struct hf_exchange *exchange);
+void hf__metrics_page(struct hf_exchange *exchange);
+void hf__healthz(struct hf_exchange *exchange);
+void hf__readyz(struct hf_exchange *exchange);
+
+#endif

@@ -1,0 +1,285 @@
+#include "service/session.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/random.h"
+#include "service/grant.h"
+#include "service/lock.h"
+#include "service/v2.h"
+
+enum { BUCKETS = 1024, LEASE_MS = 20000, LOCKS_SHOWN = 1000 };
+
+struct hf_sessions {
+    pthread_mutex_t mutex;
+    size_t count;
+    struct hf_session_entry *by_id[BUCKETS];
+};
+
+static size_t hash(const char *id)
+{
+    uint64_t value = 14695981039346656037u;
+    for (; *id; id++) value = (value ^ (unsigned char)*id) * 1099511628211u;
+    return (size_t)(value ^ value >> 32) % BUCKETS;
+}
+
+/* ---- the table ---- */
+
+int hf__sessions_start(struct hf_service *service, struct hf_error *reterr)
+{
+    service->sessions = hf__calloc(1, sizeof *service->sessions);
+    if (!service->sessions) return hf__error_no_memory(reterr);
+    pthread_mutex_init(&service->sessions->mutex, NULL);
+    return 0;
+}
+
+void hf__session_entry_unref(struct hf_session_entry *entry)
+{
+    if (!entry || __atomic_sub_fetch(&entry->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+    hf__session_unref(entry->session);
+    hf__free(entry->owner);
+    hf__free(entry);
+}
+
+static void list(struct hf_session_entry *entry)
+{
+    struct hf_sessions *sessions = entry->service->sessions;
+    struct hf_session_entry **bucket = &sessions->by_id[hash(entry->id)];
+    __atomic_add_fetch(&entry->refs, 1, __ATOMIC_RELAXED);
+    pthread_mutex_lock(&sessions->mutex);
+    entry->next = *bucket;
+    *bucket = entry;
+    sessions->count++;
+    pthread_mutex_unlock(&sessions->mutex);
+    hf__gauge(&entry->service->metrics.sessions, 1);
+}
+
+static void unlist(struct hf_session_entry *entry)
+{
+    struct hf_sessions *sessions = entry->service->sessions;
+    pthread_mutex_lock(&sessions->mutex);
+    struct hf_session_entry **at = &sessions->by_id[hash(entry->id)];
+    while (*at && *at != entry) at = &(*at)->next;
+    bool found = *at;
+    if (found) {
+        *at = entry->next;
+        sessions->count--;
+    }
+    pthread_mutex_unlock(&sessions->mutex);
+    if (!found) return;
+    hf__gauge(&entry->service->metrics.sessions, -1);
+    hf__session_entry_unref(entry);
+}
+
+/* Those that have ended are in nobody's way, but take room. */
+static void sweep(struct hf_service *service)
+{
+    struct hf_sessions *sessions = service->sessions;
+    struct hf_session_entry *ended = NULL;
+    pthread_mutex_lock(&sessions->mutex);
+    for (size_t i = 0; i < BUCKETS; i++) {
+        for (struct hf_session_entry **at = &sessions->by_id[i]; *at;) {
+            struct hf_session_entry *entry = *at;
+            if (hf__session_left_ms(entry->session) > 0) {
+                at = &entry->next;
+                continue;
+            }
+            *at = entry->next;
+            entry->next = ended;
+            ended = entry;
+            sessions->count--;
+        }
+    }
+    pthread_mutex_unlock(&sessions->mutex);
+    while (ended) {
+        struct hf_session_entry *next = ended->next;
+        hf__gauge(&service->metrics.sessions, -1);
+        hf__session_entry_unref(ended);
+        ended = next;
+    }
+}
+
+void hf__sessions_stop(struct hf_service *service)
+{
+    struct hf_sessions *sessions = service->sessions;
+    if (!sessions) return;
+    for (size_t i = 0; i < BUCKETS; i++) {
+        while (sessions->by_id[i]) unlist(sessions->by_id[i]);
+    }
+    pthread_mutex_destroy(&sessions->mutex);
+    hf__free(sessions);
+    service->sessions = NULL;
+}
+
+struct hf_session_entry *hf__session_entry_find(struct hf_service *service, const char *id,
+                                                const char *owner)
+{
+    struct hf_sessions *sessions = service->sessions;
+    pthread_mutex_lock(&sessions->mutex);
+    struct hf_session_entry *entry = sessions->by_id[hash(id)];
+    while (entry && (strcmp(entry->id, id) != 0 || strcmp(entry->owner, owner) != 0))
+        entry = entry->next;
+    if (entry) __atomic_add_fetch(&entry->refs, 1, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&sessions->mutex);
+    return entry;
+}
+
+/* ---- routes ---- */
+
+struct names {
+    struct hf_json_writer *json;
+    const struct hf_session_entry *session;
+    int count;
+};
+
+static void put_name(void *user, struct hf_entry *entry)
+{
+    struct names *names = user;
+    if (entry->session != names->session || names->count++ >= LOCKS_SHOWN) return;
+    hf__json_put_string(names->json, hf__slice_str(entry->name));
+}
+
+static void answer(struct hf_exchange *exchange, const struct hf_session_entry *entry)
+{
+    struct hf_json_writer json;
+    struct names names = {&json, entry, 0};
+    hf__answer_begin(exchange, 200, &json);
+    hf__put_text(&json, "session", entry->id);
+    hf__put_text(&json, "owner", entry->owner);
+    hf__put_number(&json, "lease_ms", entry->lease_ms);
+    hf__put_number(&json, "left_ms",
+                   hf__left_for_caller(hf__session_left_ms(entry->session), entry->lease_ms));
+    hf__json_put_name(&json, "locks");
+    hf__json_open(&json, '[');
+    hf__entries_each(exchange->service, put_name, &names);
+    hf__json_close(&json, ']');
+    hf__answer_end(exchange, &json);
+}
+
+static void opened(void *user, int code, const struct hf_error *error)
+{
+    struct hf_exchange *exchange = user;
+    struct hf_session_entry *entry = exchange->user;
+    if (code != 0) {
+        hf__session_entry_unref(entry);
+        hf__answer_failure(exchange, code, error);
+        return;
+    }
+    list(entry);
+    hf__hash_secret(entry->id, exchange->grant_hash);
+    answer(exchange, entry);
+    hf__session_entry_unref(entry);
+}
+
+void hf__v2_session_open(struct hf_exchange *exchange)
+{
+    struct hf_service *service = exchange->service;
+    struct hf_v2_body body;
+    struct hf_error error;
+    if (!hf__v2_read(exchange, 1u << HF_V2_LEASE, &body)) return;
+    sweep(service);
+    if (service->sessions->count >= service->limits.sessions) {
+        exchange->retry_after_s = 1;
+        hf__answer_error(exchange, 429, "too-many-sessions", "at most %u sessions at a time",
+                         service->limits.sessions);
+        return;
+    }
+    struct hf_session_entry *entry = hf__calloc(1, sizeof *entry);
+    if (entry) entry->owner = hf__strdup(exchange->caller.owner);
+    if (!entry || !entry->owner) {
+        hf__free(entry);
+        hf__answer_error(exchange, 503, "no-memory", "out of memory");
+        return;
+    }
+    entry->service = service;
+    entry->refs = 1;
+    entry->lease_ms = body.lease_ms ? body.lease_ms : LEASE_MS;
+    hf__random_id(entry->id);
+    exchange->user = entry;
+    int code = hf__session_open(service->client, entry->owner, entry->lease_ms, opened, exchange,
+                                &entry->session, &error);
+    if (code == 0) return;
+    hf__session_entry_unref(entry);
+    hf__answer_failure(exchange, code, &error);
+}
+
+/* The session that the path names, if it lives; otherwise it is answered. */
+static struct hf_session_entry *find(struct hf_exchange *exchange)
+{
+    struct hf_session_entry *entry =
+        hf__session_entry_find(exchange->service, exchange->parts[2].ptr, exchange->caller.owner);
+    hf__hash_secret(exchange->parts[2].ptr, exchange->grant_hash);
+    if (entry && hf__session_left_ms(entry->session) > 0) return entry;
+    if (entry) {
+        unlist(entry);
+        hf__session_entry_unref(entry);
+    }
+    hf__answer_error(exchange, 410, "session-ended",
+                     "there is no such session, or not any more; open a new one");
+    return NULL;
+}
+
+void hf__v2_session_get(struct hf_exchange *exchange)
+{
+    struct hf_session_entry *entry = find(exchange);
+    if (!entry) return;
+    answer(exchange, entry);
+    hf__session_entry_unref(entry);
+}
+
+static void renewed(void *user, int code, const struct hf_error *error)
+{
+    struct hf_exchange *exchange = user;
+    struct hf_session_entry *entry = exchange->user;
+    if (code == HF_ERR_LOST) hf__answer_error(exchange, 410, "session-ended", "%s", error->message);
+    else if (code != 0) hf__answer_failure(exchange, code, error);
+    else answer(exchange, entry);
+    hf__session_entry_unref(entry);
+}
+
+void hf__v2_session_renew(struct hf_exchange *exchange)
+{
+    struct hf_v2_body body;
+    struct hf_error error;
+    if (!hf__v2_read(exchange, 0, &body)) return;
+    struct hf_session_entry *entry = find(exchange);
+    if (!entry) return;
+    exchange->user = entry;
+    int code = hf__session_renew(entry->session, renewed, exchange, &error);
+    if (code == 0) return;
+    hf__session_entry_unref(entry);
+    hf__answer_failure(exchange, code, &error);
+}
+
+static void ended(void *user, int code, const struct hf_error *error)
+{
+    struct hf_exchange *exchange = user;
+    struct hf_session_entry *entry = exchange->user;
+    struct hf_json_writer json;
+    unlist(entry);
+    if (code == 0) {
+        hf__answer_begin(exchange, 200, &json);
+        hf__put_text(&json, "session", entry->id);
+        hf__put_bool(&json, "ended", true);
+        hf__answer_end(exchange, &json);
+    } else if (code == HF_ERR_LOST) {
+        hf__answer_error(exchange, 410, "session-ended", "%s", error->message);
+    } else {
+        hf__answer_failure(exchange, code, error);
+    }
+    hf__session_entry_unref(entry);
+}
+
+void hf__v2_session_end(struct hf_exchange *exchange)
+{
+    struct hf_v2_body body;
+    struct hf_error error;
+    if (!hf__v2_read(exchange, 0, &body)) return;
+    struct hf_session_entry *entry = find(exchange);
+    if (!entry) return;
+    exchange->user = entry;
+    int code = hf__session_close(entry->session, ended, exchange, &error);
+    if (code == 0) return;
+    hf__session_entry_unref(entry);
+    hf__answer_failure(exchange, code, &error);
+}

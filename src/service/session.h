@@ -1,0 +1,27 @@
+/*
+ * Sessions of callers: one renewal for any number of locks. A session lives in this process: its
+ * id is the caller's to keep secret, and means nothing to another service, nor after a restart.
+ */
+#ifndef HF_SERVICE_SESSION_H
+#define HF_SERVICE_SESSION_H
+
+#include "service/service.h"
+
+struct hf_session_entry {
+    struct hf_session_entry *next;
+    uint32_t refs;
+    struct hf_service *service;
+    struct hf_session *session;
+    char *owner;
+    int64_t lease_ms;
+    char id[33];
+};
+
+int hf__sessions_start(struct hf_service *service, struct hf_error *reterr);
+void hf__sessions_stop(struct hf_service *service);
+/* The caller's session with this id, live or not; a reference, or NULL. */
+struct hf_session_entry *hf__session_entry_find(struct hf_service *service, const char *id,
+                                                const char *owner);
+void hf__session_entry_unref(struct hf_session_entry *entry);
+
+#endif

@@ -1,0 +1,637 @@
+/*
+ * v2: acquire, renew, release and force-release, on behalf of callers.
+ *
+ * An acquire that waits is an attempt of the client, in its queue for that lock: first come, first
+ * served, and handed over when somebody here releases. While it waits, its connection is watched.
+ */
+#include "service/v2.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "service/event.h"
+#include "service/grant.h"
+#include "service/lock.h"
+#include "service/session.h"
+
+#define BIT(field) (1u << HF_V2_##field)
+
+enum { FORCE_MS = 60000, FORCE_LOOK_MS = 200 };
+
+/* ---- how a grant is shown ---- */
+
+static void answer_grant(struct hf_exchange *exchange, const struct hf_entry *entry, bool repeated)
+{
+    struct hf_json_writer json;
+    struct hf_lock_status status;
+    hf__lock_status(entry->lock, &status);
+    exchange->token = status.token;
+    hf__hash_secret(entry->id, exchange->grant_hash);
+    hf__answer_begin(exchange, 200, &json);
+    hf__put_text(&json, "name", entry->name);
+    hf__put_text(&json, "grant", entry->id);
+    hf__put_text(&json, "owner", entry->owner);
+    hf__put_text(&json, "mode", entry->shared ? "shared" : "exclusive");
+    if (entry->limit) hf__put_number(&json, "limit", entry->limit);
+    hf__put_number(&json, "token", status.token);
+    hf__put_number(&json, "lease_ms", status.lease_ms);
+    hf__put_number(&json, "left_ms", hf__left_for_caller(status.left_ms, status.lease_ms));
+    if (status.since_unix_ms) hf__put_number(&json, "since_unix_ms", status.since_unix_ms);
+    if (status.expires_unix_ms) hf__put_number(&json, "expires_unix_ms", status.expires_unix_ms);
+    if (entry->session) hf__put_text(&json, "session", entry->session->id);
+    size_t size;
+    const void *data = hf_lock_data(entry->lock, &size);
+    hf__put_data(&json, &exchange->arena, data, size);
+    if (repeated) hf__put_bool(&json, "repeated", true);
+    hf__answer_end(exchange, &json);
+}
+
+static void tell(const struct hf_entry *entry, const char *type, const char *reason,
+                 const char *detail)
+{
+    struct hf_lock_status status = {0};
+    if (entry->lock) hf__lock_status(entry->lock, &status);
+    hf__event(entry->service->events,
+              &(struct hf_happening){.type = type,
+                                     .lock = entry->name,
+                                     .owner = entry->owner,
+                                     .token = status.token,
+                                     .shared = entry->shared,
+                                     .reason = reason,
+                                     .detail = detail,
+                                     .lease_ms = status.lease_ms,
+                                     .expires_unix_ms = status.expires_unix_ms});
+}
+
+static void tell_queue(struct hf_service *service, const char *name)
+{
+    if (!hf__events_heard(service->events)) return;
+    hf__event(service->events, &(struct hf_happening){
+                                   .type = "queue",
+                                   .lock = name,
+                                   .waiters = (int64_t)hf__client_queue(service->client, name),
+                               });
+}
+
+/* ---- the life of a lock ---- */
+
+static void answer_release(struct hf_exchange *exchange, const struct hf_entry *entry,
+                           const struct hf_event *event)
+{
+    struct hf_json_writer json;
+    switch (event->reason) {
+    case HF_REASON_RELEASED:
+    case HF_REASON_CLOSED:
+        hf__answer_begin(exchange, 200, &json);
+        hf__put_text(&json, "name", entry->name);
+        hf__put_bool(&json, "released", true);
+        hf__answer_end(exchange, &json);
+        break;
+    case HF_REASON_UNCONFIRMED:
+        hf__answer_error(exchange, 504, "outcome-unknown",
+                         "the store did not confirm the release; the lock expires by itself");
+        break;
+    default:
+        hf__answer_error(exchange, 409, "lost", "the lock had been lost: %s%s%s",
+                         hf_reason_meaning(event->reason), event->detail ? ", " : "",
+                         event->detail ? event->detail : "");
+    }
+}
+
+/* On the client's thread, as is everything that the library calls back. */
+static void happened(void *user, const struct hf_event *event)
+{
+    struct hf_entry *entry = user;
+    struct hf_service *service = entry->service;
+    if (event->type == HF_EVENT_WARNING) return;
+    hf__count(&service->metrics.ended[event->reason]);
+    bool forced = event->reason == HF_REASON_FORCED;
+    if (event->type == HF_EVENT_RELEASED) tell(entry, "released", NULL, NULL);
+    else if (!forced && event->reason != HF_REASON_ABANDONED)
+        tell(entry, "lost", hf_reason_name(event->reason), event->detail);
+    hf__entry_drop_key(entry);
+    hf__entry_unlist(entry);
+    struct hf_exchange *releasing = __atomic_exchange_n(&entry->releasing, NULL, __ATOMIC_ACQ_REL);
+    if (releasing) answer_release(releasing, entry, event);
+    hf__entry_unref(entry); /* the lock's */
+}
+
+static void give_back(struct hf_entry *entry)
+{
+    hf__count(&entry->service->metrics.given_back);
+    hf_release_async(entry->lock, NULL, NULL); /* what cannot be released expires */
+}
+
+/* ---- acquire ---- */
+
+static void stop_waiting(struct hf_service *service, const struct hf_entry *entry)
+{
+    __atomic_fetch_sub(&service->waiting, 1, __ATOMIC_RELAXED);
+    hf__gauge(&service->metrics.waiters, -1);
+    if (entry->waits) tell_queue(service, entry->name);
+}
+
+static void acquired(void *user, int code, struct hf_lock *lock, const struct hf_error *error)
+{
+    struct hf_entry *entry = user;
+    struct hf_service *service = entry->service;
+    struct hf_exchange *exchange = entry->acquiring;
+    struct hf_lock_status status;
+    stop_waiting(service, entry);
+    if (code != 0) {
+        hf__entry_drop_key(entry);
+        hf__entry_unref(entry); /* the lock's: there is none */
+        if (code == HF_ERR_CANCELLED)
+            hf__answer_error(exchange, 499, "hung-up", "the caller hung up");
+        else hf__answer_failure(exchange, code, error);
+        return;
+    }
+    entry->lock = lock;
+    hf__lock_status(lock, &status);
+    hf__hex_encode(status.grant.bytes, sizeof status.grant.bytes, entry->id);
+    hf__entry_list(entry);
+    hf__count(&service->metrics.grants);
+    if (status.taken_over) hf__count(&service->metrics.takeovers);
+    hf__observe(&service->metrics.queue_time, hf__service_now_us(service) - entry->asked_us);
+    tell(entry, "granted", NULL, NULL);
+    if (hf__exchange_is_gone(exchange)) {
+        give_back(entry);
+        hf__answer_error(exchange, 499, "hung-up", "the caller hung up");
+        return;
+    }
+    entry->answered = true;
+    answer_grant(exchange, entry, false);
+}
+
+static void hung_up(struct hf_exchange *exchange)
+{
+    struct hf_entry *entry = exchange->user;
+    hf_acquisition_cancel(entry->acquisition);
+}
+
+/* The answer has left, or could not (E2). */
+static void finished(struct hf_exchange *exchange, bool received)
+{
+    struct hf_entry *entry = exchange->user;
+    if (!received && entry->answered) give_back(entry);
+    hf__entry_unref(entry);
+}
+
+/* The same call again, whose answer was lost. */
+static void repeat(struct hf_exchange *exchange, struct hf_entry *earlier)
+{
+    if (hf__entry_is_listed(earlier)) {
+        answer_grant(exchange, earlier, true);
+    } else {
+        exchange->retry_after_s = 1;
+        hf__answer_error(exchange, 409, "in-progress",
+                         "a call with this idempotency key is still waiting");
+    }
+    hf__entry_unref(earlier);
+}
+
+static bool may_wait(struct hf_exchange *exchange)
+{
+    struct hf_service *service = exchange->service;
+    unsigned waiting = (unsigned)__atomic_add_fetch(&service->waiting, 1, __ATOMIC_RELAXED);
+    if (waiting <= service->limits.waiters) return true;
+    __atomic_fetch_sub(&service->waiting, 1, __ATOMIC_RELAXED);
+    hf__count(&service->metrics.refused_limit);
+    exchange->retry_after_s = 1;
+    hf__answer_error(exchange, 429, "too-many-waiters", "at most %u callers can wait at a time",
+                     service->limits.waiters);
+    return false;
+}
+
+/* NULL: it is answered. */
+static struct hf_entry *prepare(struct hf_exchange *exchange, const char *name,
+                                const struct hf_v2_body *body)
+{
+    struct hf_service *service = exchange->service;
+    const char *key = body->idempotency_key.ptr;
+    struct hf_session_entry *session = NULL;
+    struct hf_entry *other = NULL;
+    if (!key) key = hf__exchange_header(exchange, "Idempotency-Key");
+    if (key && (!*key || strlen(key) > HF_V2_KEY_MAX)) {
+        hf__answer_error(exchange, 400, "invalid", "\"Idempotency-Key\": has 1 to %d bytes",
+                         HF_V2_KEY_MAX);
+        return NULL;
+    }
+    if (body->session.ptr) {
+        session = hf__session_entry_find(service, body->session.ptr, exchange->caller.owner);
+        if (!session || hf__session_left_ms(session->session) <= 0) {
+            hf__session_entry_unref(session);
+            hf__answer_error(exchange, 410, "session-ended",
+                             "there is no such session, or not any more; open a new one");
+            return NULL;
+        }
+    }
+    struct hf_entry *entry = hf__entry_new(service, name, exchange->caller.owner, key);
+    if (!entry || (key && !hf__entry_claim_key(entry, &other))) {
+        hf__session_entry_unref(session);
+        if (entry) hf__entry_unref(entry);
+        if (other) repeat(exchange, other);
+        else hf__answer_error(exchange, 503, "no-memory", "out of memory");
+        return NULL;
+    }
+    entry->session = session;
+    entry->shared = body->limit > 0 || hf__slice_is(body->mode, "shared");
+    entry->limit = body->limit;
+    entry->waits = body->wait_ms > 0;
+    entry->acquiring = exchange;
+    entry->asked_us = hf__service_now_us(service);
+    return entry;
+}
+
+void hf__v2_acquire(struct hf_exchange *exchange)
+{
+    struct hf_service *service = exchange->service;
+    const uint32_t allowed = BIT(WAIT) | BIT(LEASE) | BIT(MODE) | BIT(LIMIT) | BIT(DATA) |
+                             BIT(DATA_BASE64) | BIT(KEEP_DATA) | BIT(ONLY_IF_EXISTS) |
+                             BIT(SESSION) | BIT(IDEMPOTENCY_KEY) | BIT(ATTRIBUTES);
+    struct hf_v2_body body;
+    struct hf_error error;
+    const char *name = hf__v2_name(exchange);
+    if (!name || !hf__v2_read(exchange, allowed, &body)) return;
+    bool shared = body.limit > 0 || hf__slice_is(body.mode, "shared");
+    if (hf__slice_is(body.mode, "exclusive") && body.limit > 0) {
+        hf__answer_error(exchange, 400, "invalid", "\"limit\": an exclusive lock has none");
+        return;
+    }
+    if (shared && !body.session.ptr && service->client->core.options.format->sessions) {
+        hf__answer_error(exchange, 400, "invalid",
+                         "\"session\": a shared lock needs a session; open one with POST "
+                         "/v2/sessions and give its id");
+        return;
+    }
+    struct hf_entry *entry = prepare(exchange, name, &body);
+    if (!entry) return;
+    exchange->user = entry;
+    exchange->finished = finished;
+    struct hf_acquire_options options = {
+        .size = sizeof options,
+        .shared = shared,
+        .limit = body.limit,
+        .data = body.has_data ? (body.data.ptr ? body.data.ptr : "") : NULL,
+        .data_size = body.data.len,
+        .keep_data = body.keep_data,
+        .only_if_exists = body.only_if_exists,
+        .attributes = body.attributes,
+        .attribute_count = body.attribute_count,
+        .lease_ms = body.lease_ms,
+        .on_event = happened,
+        .user = entry,
+        .owner = entry->owner,
+    };
+    if (!may_wait(exchange)) { /* which has answered */
+        hf__entry_drop_key(entry);
+        return;
+    }
+    hf__gauge(&service->metrics.waiters, 1);
+    if (body.wait_ms > 0) exchange->gone = hung_up;
+    __atomic_add_fetch(&entry->refs, 1, __ATOMIC_RELAXED); /* the lock's */
+    int code =
+        hf__acquire_in(entry->session ? entry->session->session : NULL, service->client, name,
+                       body.wait_ms, &options, acquired, entry, &entry->acquisition, &error);
+    if (code != 0) {
+        exchange->gone = NULL;
+        acquired(entry, code, NULL, &error);
+        return;
+    }
+    if (body.wait_ms > 0) tell_queue(service, name);
+}
+
+/* ---- by grant ---- */
+
+/* The entry that the body's grant names, if it is this caller's and of this lock. */
+static struct hf_entry *find(struct hf_exchange *exchange, const struct hf_v2_body *body)
+{
+    struct hf_entry *entry = hf__entry_find(exchange->service, body->grant.ptr);
+    hf__hash_secret(body->grant.ptr, exchange->grant_hash);
+    if (!entry) return NULL;
+    if (strcmp(entry->name, exchange->parts[2].ptr) == 0 &&
+        strcmp(entry->owner, exchange->caller.owner) == 0)
+        return entry;
+    hf__entry_unref(entry);
+    return NULL;
+}
+
+static bool read_grant(struct hf_exchange *exchange, uint32_t also, struct hf_v2_body *ret)
+{
+    if (!hf__v2_name(exchange) || !hf__v2_read(exchange, BIT(GRANT) | also, ret)) return false;
+    if (ret->grant.ptr) return true;
+    hf__answer_error(exchange, 400, "invalid", "\"grant\": is missing; give what acquire answered");
+    return false;
+}
+
+/* A grant that this process does not know: by its record. The owner must be the caller. */
+struct detached {
+    struct hf_v2_body body;
+    const char *grant; /* NAME#… */
+};
+
+static bool detach(struct hf_exchange *exchange, const struct hf_v2_body *body,
+                   void (*run)(struct hf_exchange *exchange))
+{
+    struct detached *detached = hf__arena_zalloc(&exchange->arena, 1, sizeof *detached);
+    if (!detached) {
+        hf__answer_error(exchange, 503, "no-memory", "out of memory");
+        return false;
+    }
+    detached->body = *body;
+    detached->grant =
+        hf__arena_printf(&exchange->arena, "%s#%s", exchange->parts[2].ptr, body->grant.ptr).ptr;
+    exchange->user = detached;
+    hf__exchange_work(exchange, run);
+    return true;
+}
+
+static bool is_callers(struct hf_exchange *exchange)
+{
+    struct hf_lock_info *info;
+    struct hf_error error;
+    int code = hf_get(exchange->service->client, exchange->parts[2].ptr, &info, &error);
+    if (code != 0 && code != HF_ERR_ABSENT) {
+        hf__answer_failure(exchange, code, &error);
+        return false;
+    }
+    bool same = code == 0 && info->owner && strcmp(info->owner, exchange->caller.owner) == 0;
+    if (code == 0) hf_lock_info_free(info);
+    if (!same) hf__answer_error(exchange, 409, "lost", "this grant does not hold the lock");
+    return same;
+}
+
+static void grant_failed(struct hf_exchange *exchange, int code, const struct hf_error *error)
+{
+    if (code == HF_ERR_INVALID) hf__answer_error(exchange, 409, "lost", "there is no such grant");
+    else hf__answer_failure(exchange, code, error);
+}
+
+static void renew_detached(struct hf_exchange *exchange)
+{
+    const struct detached *detached = exchange->user;
+    struct hf_grant_status status;
+    struct hf_error error;
+    struct hf_json_writer json;
+    if (!is_callers(exchange)) return;
+    int code = hf_grant_renew(exchange->service->client, detached->grant, detached->body.lease_ms,
+                              &status, &error);
+    if (code != 0) {
+        grant_failed(exchange, code, &error);
+        return;
+    }
+    exchange->token = status.token;
+    hf__event(exchange->service->events,
+              &(struct hf_happening){.type = "renewed",
+                                     .lock = exchange->parts[2].ptr,
+                                     .owner = exchange->caller.owner,
+                                     .token = status.token,
+                                     .lease_ms = status.lease_ms,
+                                     .expires_unix_ms = status.expires_unix_ms});
+    hf__answer_begin(exchange, 200, &json);
+    hf__put_text(&json, "name", exchange->parts[2].ptr);
+    hf__put_text(&json, "grant", detached->body.grant.ptr);
+    hf__put_text(&json, "owner", exchange->caller.owner);
+    hf__put_text(&json, "mode", "exclusive");
+    hf__put_number(&json, "token", status.token);
+    hf__put_number(&json, "lease_ms", status.lease_ms);
+    hf__put_number(&json, "left_ms", hf__left_for_caller(status.left_ms, status.lease_ms));
+    if (status.expires_unix_ms) hf__put_number(&json, "expires_unix_ms", status.expires_unix_ms);
+    hf__answer_end(exchange, &json);
+}
+
+static void renewed(void *user, int code, const struct hf_error *error)
+{
+    struct hf_exchange *exchange = user;
+    struct hf_entry *entry = exchange->user;
+    if (code == 0) {
+        if (hf__events_heard(entry->service->events)) tell(entry, "renewed", NULL, NULL);
+        answer_grant(exchange, entry, false);
+    } else {
+        hf__answer_failure(exchange, code, error);
+    }
+    hf__entry_unref(entry);
+}
+
+void hf__v2_renew(struct hf_exchange *exchange)
+{
+    struct hf_v2_body body;
+    struct hf_error error;
+    if (!read_grant(exchange, BIT(LEASE), &body)) return;
+    struct hf_entry *entry = find(exchange, &body);
+    if (!entry) {
+        detach(exchange, &body, renew_detached);
+        return;
+    }
+    if (entry->session && body.lease_ms) {
+        hf__entry_unref(entry);
+        hf__answer_error(exchange, 400, "invalid",
+                         "\"lease_ms\": the lock is kept by a session; renew that");
+        return;
+    }
+    exchange->user = entry;
+    int code = hf__lock_renew_async(entry->lock, body.lease_ms, renewed, exchange, &error);
+    if (code != 0) renewed(exchange, code, &error);
+}
+
+static void release_detached(struct hf_exchange *exchange)
+{
+    const struct detached *detached = exchange->user;
+    struct hf_service *service = exchange->service;
+    const char *name = exchange->parts[2].ptr;
+    struct hf_error error;
+    struct hf_json_writer json;
+    if (!is_callers(exchange)) return;
+    int code = hf_grant_release(service->client, detached->grant, &error);
+    if (code != 0) {
+        grant_failed(exchange, code, &error);
+        return;
+    }
+    hf__client_nudge(service->client, name);
+    hf__count(&service->metrics.ended[HF_REASON_RELEASED]);
+    hf__event(
+        service->events,
+        &(struct hf_happening){.type = "released", .lock = name, .owner = exchange->caller.owner});
+    hf__answer_begin(exchange, 200, &json);
+    hf__put_text(&json, "name", name);
+    hf__put_bool(&json, "released", true);
+    hf__answer_end(exchange, &json);
+}
+
+/* Who releases first has it; the client's thread takes it from here (`happened`). */
+static bool claim_release(struct hf_entry *entry, struct hf_exchange *exchange)
+{
+    struct hf_exchange *none = NULL;
+    return __atomic_compare_exchange_n(&entry->releasing, &none, exchange, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE);
+}
+
+void hf__v2_release(struct hf_exchange *exchange)
+{
+    struct hf_v2_body body;
+    struct hf_error error;
+    if (!read_grant(exchange, BIT(DATA) | BIT(DATA_BASE64), &body)) return;
+    struct hf_entry *entry = find(exchange, &body);
+    if (!entry) {
+        detach(exchange, &body, release_detached);
+        return;
+    }
+    const struct hf_release_options options = {
+        .size = sizeof options,
+        .data = body.has_data ? (body.data.ptr ? body.data.ptr : "") : NULL,
+        .data_size = body.data.len,
+    };
+    if (!claim_release(entry, exchange)) {
+        hf__answer_error(exchange, 409, "lost", "the lock is being released already");
+    } else {
+        int code = hf_release_async(entry->lock, &options, &error);
+        struct hf_exchange *mine = exchange;
+        /* Unless its final event has come first, and answered. */
+        if (code != 0 && __atomic_compare_exchange_n(&entry->releasing, &mine, NULL, false,
+                                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            hf__answer_failure(exchange, code, &error);
+    }
+    hf__entry_unref(entry);
+}
+
+/* ---- by force ---- */
+
+struct held {
+    const char *name;
+    struct hf_entry *entry;
+};
+
+static void pick(void *user, struct hf_entry *entry)
+{
+    struct held *held = user;
+    if (held->entry || strcmp(entry->name, held->name) != 0) return;
+    __atomic_add_fetch(&entry->refs, 1, __ATOMIC_RELAXED);
+    held->entry = entry;
+}
+
+static void ignore(void *user, int code, const struct hf_error *error)
+{
+    (void)user, (void)code, (void)error;
+}
+
+/* Ours hear of it at once: by asking the store whether they still hold it. */
+static void have_ours_look(struct hf_exchange *exchange)
+{
+    struct held held = {.name = exchange->parts[2].ptr};
+    hf__entries_each(exchange->service, pick, &held);
+    if (!held.entry) return;
+    if (held.entry->session) hf__session_renew(held.entry->session->session, ignore, NULL, NULL);
+    else hf__lock_renew_async(held.entry->lock, 0, ignore, NULL, NULL);
+    hf__entry_unref(held.entry);
+}
+
+/* A worker waits for it, and has ours look meanwhile. */
+struct forcing {
+    pthread_mutex_t mutex;
+    pthread_cond_t wake;
+    bool done;
+    int code;
+    struct hf_error error;
+};
+
+static void forced(void *user, int code, const struct hf_error *error)
+{
+    struct forcing *forcing = user;
+    pthread_mutex_lock(&forcing->mutex);
+    forcing->done = true;
+    forcing->code = code;
+    forcing->error = *error;
+    pthread_cond_signal(&forcing->wake);
+    pthread_mutex_unlock(&forcing->mutex);
+}
+
+static int force_and_wait(struct hf_exchange *exchange, const char *reason, struct hf_error *reterr)
+{
+    struct forcing forcing = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&forcing.wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    int code = hf__force_async(exchange->service->client, exchange->parts[2].ptr,
+                               exchange->caller.owner, reason, FORCE_MS, forced, &forcing, reterr);
+    if (code == 0) {
+        pthread_mutex_lock(&forcing.mutex);
+        while (!forcing.done) { /* the client ends every job, at the latest when it is closed */
+            struct timespec until = hf__deadline_in(FORCE_LOOK_MS);
+            if (pthread_cond_timedwait(&forcing.wake, &forcing.mutex, &until) == 0) continue;
+            pthread_mutex_unlock(&forcing.mutex);
+            have_ours_look(exchange);
+            pthread_mutex_lock(&forcing.mutex);
+        }
+        pthread_mutex_unlock(&forcing.mutex);
+        code = forcing.code;
+        *reterr = forcing.error;
+    }
+    pthread_cond_destroy(&forcing.wake);
+    pthread_mutex_destroy(&forcing.mutex);
+    return code;
+}
+
+static void force(struct hf_exchange *exchange)
+{
+    const struct hf_v2_body *body = exchange->user;
+    struct hf_service *service = exchange->service;
+    const char *name = exchange->parts[2].ptr;
+    struct hf_error error;
+    struct hf_json_writer json;
+    int code = force_and_wait(exchange, body->reason.ptr, &error);
+    if (code == HF_ERR_ABSENT) {
+        hf__answer_error(exchange, 404, "absent", "nobody holds this lock");
+        return;
+    }
+    if (code != 0) {
+        hf__answer_failure(exchange, code, &error);
+        return;
+    }
+    have_ours_look(exchange);
+    hf__client_nudge(service->client, name);
+    hf__event(service->events, &(struct hf_happening){.type = "forced",
+                                                      .lock = name,
+                                                      .by = exchange->caller.owner,
+                                                      .reason = body->reason.ptr});
+    hf__answer_begin(exchange, 200, &json);
+    hf__put_text(&json, "name", name);
+    hf__put_bool(&json, "released", true);
+    hf__put_text(&json, "by", exchange->caller.owner);
+    hf__put_text(&json, "reason", body->reason.ptr);
+    hf__answer_end(exchange, &json);
+}
+
+void hf__v2_force(struct hf_exchange *exchange)
+{
+    struct hf_v2_body *body = hf__arena_zalloc(&exchange->arena, 1, sizeof *body);
+    if (!body) {
+        hf__answer_error(exchange, 503, "no-memory", "out of memory");
+        return;
+    }
+    if (!hf__v2_name(exchange) || !hf__v2_read(exchange, BIT(REASON), body)) return;
+    if (!body->reason.ptr) {
+        hf__answer_error(exchange, 400, "invalid",
+                         "\"reason\": is missing; say why, it is recorded in the lock");
+        return;
+    }
+    exchange->user = body;
+    hf__exchange_work(exchange, force);
+}
+
+void hf__v2_whoami(struct hf_exchange *exchange)
+{
+    struct hf_json_writer json;
+    hf__answer_begin(exchange, 200, &json);
+    hf__put_text(&json, "owner", exchange->caller.owner);
+    hf__put_bool(&json, "admin", exchange->caller.admin);
+    hf__put_text(&json, "format", exchange->service->format);
+    struct hf_interval now = hf__service_time(exchange->service);
+    hf__put_number(
+        &json, "now_unix_ms",
+        (now.known ? now.lo_unix_us : hf__clock_wall_us(exchange->service->store->clock)) / 1000);
+    hf__answer_end(exchange, &json);
+}
