@@ -1,7 +1,7 @@
 # The front door. CMake and Ninja do the work; build/PRESET is where.
 #
 #   make            build the library, the command and the examples
-#   make run        build and run a short tour on the embedded engine
+#   make run        build and start the lock service on 127.0.0.1:8080, on the embedded engine
 #   make test       build and run all tests (installs what is missing)
 #   make bench      measure; prints a table
 #   make install    install under PREFIX (default /usr/local), below DESTDIR
@@ -12,6 +12,8 @@
 #   make sim        SCHEDULES schedules (default 100000) per profile, on all cores
 #   make sim-mutants  every deliberate bug in the protocol must be caught
 #   make interop    beside the original lock clients, on DynamoDB Local
+#   make page       the service's page in Chromium
+#   make openapi    the service against its OpenAPI document
 #   make fuzz       each fuzz target for FUZZ_SECONDS (default 10)
 #   make analyze    gcc -fanalyzer
 #   make clean      remove build/, with the test servers installed there
@@ -24,7 +26,7 @@ JOBS ?= $(shell nproc)
 
 SCHEDULES ?= 100000
 
-.PHONY: all run test bench install format lint asan tsan valgrind sim sim-mutants interop fuzz analyze clean
+.PHONY: all run test page openapi bench install format lint asan tsan valgrind sim sim-mutants interop fuzz analyze clean
 
 # $(call build,PRESET[,TARGET]): configures once, then builds.
 define build
@@ -41,14 +43,24 @@ all:
 
 run:
 	@tools/setup build
-	$(call build,release,tour)
-	@build/release/examples/tour
+	$(call build,release,holdfast_command)
+	@tools/run build/release/src/holdfast
 
 test:
 	@tools/setup test
 	$(call build,dev)
 	@cd build/dev && ctest --output-on-failure -j $(JOBS)
 	@grep -h '^\*\*\* ' build/dev/Testing/Temporary/LastTest.log || true # what could not be tested
+
+page:
+	@tools/setup page
+	$(call build,dev)
+	@node tests/service/test_page.mjs build/servers/page build/dev/src/holdfast $(SCREENSHOT)
+
+openapi:
+	@tools/setup openapi
+	$(call build,dev)
+	@HOLDFAST_COMMAND=build/dev/src/holdfast python3 -W ignore tests/service/test_openapi.py
 
 bench:
 	@tools/setup test

@@ -119,10 +119,8 @@ static void forget_if(struct hf_events *events, uint64_t before)
     }
 }
 
-static void remember(struct hf_events *events, const struct hf_happening *what)
+static void note(struct hf_events *events, struct known *known, const struct hf_happening *what)
 {
-    struct known *known = events->has_known ? find_or_add(events, what->lock) : NULL;
-    if (!known || strcmp(what->type, "queue") == 0) return;
     known->held = strcmp(what->type, "granted") == 0 || strcmp(what->type, "renewed") == 0;
     if (what->token) known->token = what->token;
     known->expires_unix_ms = what->expires_unix_ms;
@@ -132,6 +130,14 @@ static void remember(struct hf_events *events, const struct hf_happening *what)
         hf__free(known->owner);
         known->owner = hf__strdup(what->owner);
     }
+}
+
+/* Before the table has been looked at nothing is known, and nothing need be. */
+static void remember(struct hf_events *events, const struct hf_happening *what)
+{
+    if (!events->has_known || strcmp(what->type, "queue") == 0) return;
+    struct known *known = find_or_add(events, what->lock);
+    if (known) note(events, known, what);
 }
 
 /* ---- telling ---- */
@@ -225,8 +231,7 @@ static void compare(struct hf_events *events, const struct hf_lock_info *info, i
         tells = true;
     }
     if (is_new && (!events->has_known || !info->held)) tells = false; /* that is how it begins */
-    remember(events, &what);
-    known->held = info->held;
+    note(events, known, &what);
     known->told_us = 0;
     if (tells) tell(events, &what);
 }

@@ -76,6 +76,7 @@ struct hf_exchange {
     int state; /* atomic */
     bool begun;
     bool too_large;
+    size_t received; /* of its body */
     bool parked;
     struct hf_list of_parking;
     int64_t began_us;

@@ -315,7 +315,7 @@ static bool says_too_much(struct MHD_Connection *connection)
 {
     int64_t length;
     const char *text = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
-    return text && hf__parse_int64(hf__slice_str(text), &length) && length > HF_BODY_MAX;
+    return text && hf__parse_int64(hf__slice_str(text), &length) && length > HF_BODY_PATIENCE;
 }
 
 static enum MHD_Result begin(struct hf_exchange *exchange)
@@ -360,6 +360,9 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
         return __atomic_load_n(&exchange->state, __ATOMIC_ACQUIRE) == READY ? respond(exchange)
                                                                             : MHD_YES;
     if (*upload_size > 0) {
+        /* What is too large is read to its end, so that the caller hears why; if it has one. */
+        exchange->received += *upload_size;
+        if (exchange->received > HF_BODY_PATIENCE) return MHD_NO;
         hf__buf_add(&exchange->body, upload, *upload_size);
         *upload_size = 0;
         return MHD_YES;

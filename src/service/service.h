@@ -34,6 +34,7 @@ struct hf_workers;
 
 enum {
     HF_BODY_MAX = 1 << 20,
+    HF_BODY_PATIENCE = 16 << 20,
     HF_HEADERS_MAX = 32 * 1024, /* of a request, with its first line */
     HF_ANSWER_MAX = 64 << 20,
     HF_WAIT_MAX_MS = 3600 * 1000,

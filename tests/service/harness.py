@@ -223,7 +223,17 @@ class ServiceTest(unittest.TestCase):
     def start(self, *args, store=None, **more):
         service = Service(store or self.store, *args, **more)
         self.addCleanup(service.kill)
+        self.addCleanup(self.check_end, service)
         return service
+
+    def check_end(self, service):
+        """Stopped as usual, it ends well: nothing is left over, and no sanitizer has complained."""
+        if service.process.poll() is None:
+            service.process.send_signal(signal.SIGTERM)
+            code = service.process.wait(timeout=ENOUGH)
+            self.assertEqual(code, 0, service.errors()[-6000:])
+        found = [line for line in service.errors().splitlines() if "Sanitizer" in line or "runtime error" in line]
+        self.assertEqual(found, [], service.errors()[-6000:])
 
     def command(self, *args):
         """The holdfast command on the same store."""

@@ -54,6 +54,7 @@
     lock.cells = cells;
     lock.fill = track.firstChild;
     lock.track = track;
+    lock.box = box;
     lock.time = box.lastChild;
   };
 
@@ -74,11 +75,11 @@
     lock.track.hidden = !timed;
     if (!timed) {
       lock.time.textContent = lock.held ? "kept by a session" : "";
-      lock.time.style.minWidth = "max-content";
+      lock.box.classList.add("untimed");
       return;
     }
     const left = lock.expires - now();
-    lock.time.style.minWidth = "";
+    lock.box.classList.remove("untimed");
     lock.time.textContent = left > 0 ? span(left) : "over";
     lock.fill.style.transform = `scaleX(${Math.max(0, Math.min(1, left / lock.lease)).toFixed(4)})`;
     lock.track.classList.toggle("low", left < lock.lease / 4);
