@@ -63,7 +63,7 @@ openapi:
 	@HOLDFAST_COMMAND=build/dev/src/holdfast python3 -W ignore tests/service/test_openapi.py
 
 bench:
-	@tools/setup test
+	@tools/setup bench
 	$(call build,bench)
 	@tests/bench/run build/bench
 

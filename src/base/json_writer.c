@@ -95,8 +95,15 @@ void hf__json_put_raw(struct hf_json_writer *w, struct hf_slice text)
 
 void hf__json_put_int64(struct hf_json_writer *w, int64_t value)
 {
+    char digits[24], *at = digits + sizeof digits;
+    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
     separate(w);
-    hf__buf_printf(w->buf, "%lld", (long long)value);
+    do {
+        *--at = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (value < 0) *--at = '-';
+    hf__buf_add(w->buf, at, (size_t)(digits + sizeof digits - at));
 }
 
 void hf__json_put_bool(struct hf_json_writer *w, bool value)

@@ -158,8 +158,7 @@ static void log_json(void *user, enum hf_log_level level, const char *text)
 
 static void log_request(void *user, const char *line)
 {
-    const struct cli *cli = user;
-    if (cli->settings.quiet && !strstr(line, "\"level\":\"error\"")) return;
+    (void)user;
     say_whole(line);
 }
 
@@ -230,7 +229,7 @@ static int fill(struct cli *cli, const struct serve_options *given, const struct
         .log = log_json,
         .log_level = cli->settings.verbose ? HF_LOG_DEBUG : HF_LOG_WARN,
         .access = log_request,
-        .access_user = cli,
+        .access_failures_only = cli->settings.quiet,
     };
     if (!has_auth && !given->no_auth && !listener->local)
         return hf__error_set(reterr, HF_ERR_INVALID,

@@ -50,6 +50,7 @@ struct hf_serve_options {
     enum hf_log_level log_level;
     void (*access)(void *user, const char *line); /* NULL: no log of requests */
     void *access_user;
+    bool access_failures_only;
 };
 
 int hf__service_start(const struct hf_serve_options *options, struct hf_service **ret,

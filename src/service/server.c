@@ -159,7 +159,7 @@ static void log_line(const struct hf_exchange *exchange, int64_t took_us, bool r
     struct hf_service *service = exchange->service;
     struct hf_json_writer json;
     struct hf_buf line;
-    if (!service->access) return;
+    if (!service->access || (service->access_failures_only && exchange->status < 500)) return;
     hf__buf_init(&line, 16 * 1024);
     hf__json_writer_init(&json, &line);
     hf__json_open(&json, '{');

@@ -79,7 +79,8 @@ void hf__exchange_run(struct hf_exchange *exchange, const struct hf_op *op, hf_e
     at->exchange = exchange;
     at->then = then;
     at->call = (struct hf_call){.op = *op, .arena = &exchange->arena, .done = ran, .user = at};
-    hf__store_submit(exchange->service->store, &at->call);
+    struct hf_store *store = exchange->service->store;
+    if (!hf__store_read_here(store, &at->call)) hf__store_submit(store, &at->call);
 }
 
 /* ---- starting ---- */
@@ -237,6 +238,7 @@ int hf__service_start(const struct hf_serve_options *options, struct hf_service 
     service->log = (struct hf_log){options->log, options->log_user, options->log_level};
     service->access = options->access;
     service->access_user = options->access_user;
+    service->access_failures_only = options->access_failures_only;
     service->local = options->local;
     pthread_mutex_init(&service->time_mutex, NULL);
     pthread_mutex_init(&service->rates.mutex, NULL);

@@ -35,7 +35,7 @@ struct hf_workers;
 enum {
     HF_BODY_MAX = 1 << 20,
     HF_BODY_PATIENCE = 16 << 20,
-    HF_HEADERS_MAX = 32 * 1024, /* of a request, with its first line */
+    HF_HEADERS_MAX = 16 * 1024, /* of a request, with its first line */
     HF_ANSWER_MAX = 64 << 20,
     HF_WAIT_MAX_MS = 3600 * 1000,
 };
@@ -55,6 +55,7 @@ struct hf_service {
     struct hf_log log;
     void (*access)(void *user, const char *line); /* one line of JSON per request; NULL: none */
     void *access_user;
+    bool access_failures_only;
     struct hf_limits limits;
     struct hf_store *store;
     struct hf_client *client;

@@ -626,7 +626,8 @@ static int describe(struct hf_store *store, struct hf_store_info *ret, struct hf
     return 0;
 }
 
-static const struct hf_store_engine dynamodb_engine = {submit, cancel, close_store, describe};
+static const struct hf_store_engine dynamodb_engine = {
+    .submit = submit, .cancel = cancel, .close = close_store, .describe = describe};
 
 /* ---- opening ---- */
 

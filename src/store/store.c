@@ -67,15 +67,28 @@ int hf__store_describe(struct hf_store *store, struct hf_store_info *ret, struct
     return store->engine->describe(store, ret, reterr);
 }
 
-uint64_t hf__store_submit(struct hf_store *store, struct hf_call *call)
+static uint64_t prepare(struct hf_store *store, struct hf_call *call)
 {
     uint64_t id = __atomic_add_fetch(&store->last_id, 1, __ATOMIC_RELAXED);
     call->id = id;
     call->cancelled = false;
     hf__list_init(&call->node);
     memset(&call->answer, 0, sizeof call->answer);
+    return id;
+}
+
+uint64_t hf__store_submit(struct hf_store *store, struct hf_call *call)
+{
+    uint64_t id = prepare(store, call);
     store->engine->submit(store, call);
     return id;
+}
+
+bool hf__store_read_here(struct hf_store *store, struct hf_call *call)
+{
+    if (!store->engine->read_here || call->op.kind != HF_GET_ITEM) return false;
+    prepare(store, call);
+    return store->engine->read_here(store, call);
 }
 
 void hf__call_done(struct hf_store *store, struct hf_call *call)

@@ -84,6 +84,12 @@ int hf__store_describe(struct hf_store *store, struct hf_store_info *ret, struct
 uint64_t hf__store_submit(struct hf_store *store, struct hf_call *call);
 
 /*
+ * Reads one item on this thread, if the engine can do so without waiting for others: `done` is then
+ * called before this returns. False: nothing happened; submit it.
+ */
+bool hf__store_read_here(struct hf_store *store, struct hf_call *call);
+
+/*
  * Asks for an early end: the call completes soon, with HF_ERR_CANCELLED if it
  * had no effect, HF_ERR_OUTCOME_UNKNOWN if that cannot be said, or with its
  * answer. An id that is not outstanding is ignored.
@@ -100,6 +106,7 @@ void hf__call_done(struct hf_store *store, struct hf_call *call);
 
 struct hf_store_engine {
     void (*submit)(struct hf_store *store, struct hf_call *call);
+    bool (*read_here)(struct hf_store *store, struct hf_call *call); /* NULL: never */
     void (*cancel)(struct hf_store *store, uint64_t id);
     void (*close)(struct hf_store *store);
     int (*describe)(struct hf_store *store, struct hf_store_info *ret, struct hf_error *reterr);
