@@ -105,7 +105,7 @@ sim-mutants:
 
 interop:
 	@tools/setup interop
-	$(call build,bench,interop_ours)
+	$(call build,bench,interop_ours holdfast_command)
 	@tests/interop/build build/interop
 	@tests/servers/with-dynamodb-local tests/interop/run build/bench build/interop
 

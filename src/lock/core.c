@@ -333,6 +333,9 @@ static void close_some(struct hf_core *core, int64_t now_us)
             next = at->next;
             hf__lease_unref(core, lease);
         }
+        while (!hf__list_empty(&core->opened))
+            hf__lease_end(core, HF_CONTAINER(core->opened.next, struct hf_lease, of_opened),
+                          HF_REASON_CLOSED, 0, NULL, now_us);
         finish_closing(core);
         return;
     }
@@ -436,6 +439,10 @@ void hf__core_free(struct hf_core *core)
         hf__errand_free(core, HF_CONTAINER(core->errands.next, struct hf_errand, node));
     if (core->session) hf__lease_unref(core, core->session);
     core->session = NULL;
+    while (!hf__list_empty(&core->opened)) {
+        struct hf_list *node = hf__list_pop(&core->opened);
+        hf__lease_unref(core, HF_CONTAINER(node, struct hf_lease, of_opened));
+    }
     hf__alarm_done(core, &core->closing_alarm);
     hf__observations_free(core);
     hf__free(core->names);

@@ -136,6 +136,9 @@ void sim_worker_begin(struct sim_worker *worker, int lock, int64_t limit, int64_
         .lease_ms = lease_ms,
         .user = worker,
     };
+    struct hf_lease *opened = worker->session;
+    if (opened && opened->state == HF_LEASE_LIVE && lease_ms == 0 && sim_chance(world, 70))
+        want.session = opened;
     struct hf_error error;
     sim_trace(world, "%s: wants %.*s%s", client->owner, HF_FMT(want.name),
               limit ? " (shared)" : "");
@@ -197,6 +200,36 @@ static void write_on_it(struct sim_worker *worker)
     sim_client_drain(client);
 }
 
+/* A session of the worker's own, as the service opens them for its callers. */
+static bool mind_session(struct sim_worker *worker)
+{
+    struct sim_client *client = worker->client;
+    struct sim_world *world = client->world;
+    if (!world->params.format->sessions || world->params.seed % 4 != 3) return false;
+    if (worker->session && worker->session->state == HF_LEASE_DEAD) {
+        hf__lease_unref(&client->core, worker->session);
+        worker->session = NULL;
+    }
+    bool closes =
+        worker->session && worker->session->state == HF_LEASE_LIVE && sim_chance(world, 15);
+    if (!closes && (worker->session || !sim_chance(world, 40))) return false;
+    worker->job = (struct hf_job){.user = worker};
+    worker->job_running = true;
+    if (closes) {
+        sim_trace(world, "%s: closes a session", client->owner);
+        hf__core_session_close(&client->core, worker->session, &worker->job, now_us(client));
+    } else if (hf__core_session_open(&client->core, hf__slice_str(client->owner), client->lease_ms,
+                                     &worker->job, now_us(client), &worker->session, NULL) == 0) {
+        sim_trace(world, "%s: opens a session", client->owner);
+        worker->session->refs++;
+    } else {
+        worker->job_running = false;
+        return false;
+    }
+    sim_client_drain(client);
+    return true;
+}
+
 static void begin_random(struct sim_worker *worker)
 {
     struct sim_client *client = worker->client;
@@ -232,7 +265,7 @@ static void work(struct sim_event *event)
             let_go(worker);
         }
     } else if (!world->draining && !client->is_probe) {
-        begin_random(worker);
+        if (!mind_session(worker)) begin_random(worker);
     }
 }
 

@@ -97,6 +97,7 @@ struct sim_worker {
     struct sim_client *client;
     struct hf_attempt *attempt;
     struct hf_grant *grant;
+    struct hf_lease *session; /* opened; counted */
     struct hf_job job;
     bool job_running;
     int lock;
