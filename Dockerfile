@@ -1,0 +1,25 @@
+# The lock service. Build:  docker build -t holdfast .
+# Run:    docker run -p 8080:8080 -v locks:/var/lib/holdfast -e HOLDFAST_TOKENS=/run/tokens -v ./tokens:/run/tokens:ro holdfast
+FROM debian:12-slim AS build
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends gcc cmake ninja-build make pkg-config libc6-dev \
+    libcurl4-gnutls-dev libgnutls28-dev nettle-dev libsqlite3-dev libmicrohttpd-dev \
+ && rm -rf /var/lib/apt/lists/*
+WORKDIR /src
+COPY . .
+RUN make install PREFIX=/usr DESTDIR=/out
+
+FROM debian:12-slim
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends ca-certificates libcurl3-gnutls libgnutls30 libnettle8 libsqlite3-0 \
+    libmicrohttpd12 \
+ && rm -rf /var/lib/apt/lists/* \
+ && useradd --system --home-dir /var/lib/holdfast --create-home holdfast
+COPY --from=build /out/usr/bin/holdfast /usr/bin/holdfast
+COPY --from=build /out/usr/libexec/holdfast/holdfast-serve /usr/libexec/holdfast/holdfast-serve
+USER holdfast
+VOLUME /var/lib/holdfast
+EXPOSE 8080
+ENV HOLDFAST_STORE=file:/var/lib/holdfast/locks.db HOLDFAST_LISTEN=0.0.0.0:8080
+ENTRYPOINT ["/usr/bin/holdfast"]
+CMD ["serve"]
