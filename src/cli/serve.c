@@ -32,6 +32,8 @@ static const struct option options[] = {
     {"max-connections-per-address", 0, OPTION_NUMBER, "N", AT(max_connections_per_address),
      "default: no limit"},
     {"max-waiters", 0, OPTION_NUMBER, "N", AT(max_waiters), "acquires at a time (default: 10000)"},
+    {"max-waiters-per-caller", 0, OPTION_NUMBER, "N", AT(max_waiters_per_caller),
+     "likewise, of one owner (default: no limit)"},
     {"max-sessions", 0, OPTION_NUMBER, "N", AT(max_sessions), "default: 10000"},
     {"rate", 0, OPTION_NUMBER, "N", AT(rate), "requests per second (default: no limit)"},
     {"rate-per-caller", 0, OPTION_NUMBER, "N", AT(rate_per_caller), "likewise, of one owner"},
@@ -72,7 +74,10 @@ static int set(const struct option *option, void *at, const char *name, const ch
     bool no = strcmp(value, "false") == 0 || strcmp(value, "0") == 0 || strcmp(value, "no") == 0;
     bool yes = strcmp(value, "true") == 0 || strcmp(value, "1") == 0 || strcmp(value, "yes") == 0;
     int code = 0;
-    if (option->kind == OPTION_FLAG && no) return 0;
+    if (option->kind == OPTION_FLAG && no) {
+        if (option->offset == AT(no_auth)) ((struct serve_options *)at)->auth_wanted = true;
+        return 0;
+    }
     if (option->kind == OPTION_FLAG && !yes)
         code = hf__error_set(reterr, HF_ERR_INVALID, "\"%.64s\" is neither true nor false", value);
     else code = option_set_value(option, at, option->kind == OPTION_FLAG ? NULL : value, reterr);

@@ -10,6 +10,7 @@ struct serve_options {
     const char *tls_key;
     const char *client_ca;
     bool no_auth;
+    bool auth_wanted; /* AUTHENTICATION_DISABLED=false */
     const char *tokens;
     const char *jwt_issuer;
     const char *jwt_jwks;
@@ -22,6 +23,7 @@ struct serve_options {
     int64_t max_connections;
     int64_t max_connections_per_address;
     int64_t max_waiters;
+    int64_t max_waiters_per_caller;
     int64_t max_sessions;
     int64_t rate;
     int64_t rate_per_caller;

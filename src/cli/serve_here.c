@@ -209,7 +209,7 @@ static int fill(struct cli *cli, const struct serve_options *given, const struct
         .tls_certificate = given->tls_cert,
         .tls_key = given->tls_key,
         .client_ca = given->client_ca,
-        .authentication_disabled = given->no_auth || !has_auth,
+        .authentication_disabled = given->no_auth || (!has_auth && !given->auth_wanted),
         .jwt_issuer = given->jwt_issuer,
         .jwt_jwks = given->jwt_jwks,
         .jwt_audience = given->jwt_audience,
@@ -222,6 +222,7 @@ static int fill(struct cli *cli, const struct serve_options *given, const struct
         .max_connections = given->max_connections,
         .max_connections_per_address = given->max_connections_per_address,
         .max_waiters = given->max_waiters,
+        .max_waiters_per_caller = given->max_waiters_per_caller,
         .max_sessions = given->max_sessions,
         .rate_per_caller = given->rate_per_caller,
         .rate = given->rate,
@@ -231,7 +232,7 @@ static int fill(struct cli *cli, const struct serve_options *given, const struct
         .access = log_request,
         .access_failures_only = cli->settings.quiet,
     };
-    if (!has_auth && !given->no_auth && !listener->local)
+    if (!has_auth && !given->no_auth && !given->auth_wanted && !listener->local)
         return hf__error_set(reterr, HF_ERR_INVALID,
                              "%s is not this machine alone: say who may come in (--tokens, "
                              "--jwt-issuer, --jwt-jwks or --client-ca), or that everybody may "

@@ -119,6 +119,23 @@ int hf__session_close(struct hf_session *session, hf_done_fn done, void *user,
     return 0;
 }
 
+void hf__session_look(struct hf_session *session)
+{
+    struct hf_client *client = session->client;
+    if (hf__client_enter(client, NULL) != 0) return;
+    hf__core_session_look(&client->core, session->lease, hf__client_now_us(client));
+    hf__client_leave(client);
+}
+
+void hf__lock_look(struct hf_lock *lock)
+{
+    struct hf_client *client = lock->client;
+    if (hf__client_enter(client, NULL) != 0) return;
+    lock->grant->rechecked_us = 0; /* now, and not when it is worth it */
+    hf__core_recheck(&client->core, lock->grant, hf__client_now_us(client));
+    hf__client_leave(client);
+}
+
 int64_t hf__session_left_ms(const struct hf_session *session)
 {
     struct hf_client *client = session->client;
@@ -202,6 +219,17 @@ void hf__client_refuse_waiters(struct hf_client *client)
     int64_t now_us = hf__client_now_us(client);
     hf__core_tick(&client->core, now_us);
     hf__core_refuse(&client->core, &error, now_us);
+    hf__client_leave(client);
+}
+
+void hf__client_hurry(struct hf_client *client)
+{
+    if (hf__client_enter(client, NULL) != 0) return;
+    int64_t now_us = hf__client_now_us(client);
+    hf__core_leave_all(&client->core, now_us);
+    hf__core_close(&client->core, 0, now_us);
+    for (struct hf_list *at = client->calls.next; at != &client->calls; at = at->next)
+        hf__store_cancel(client->store, HF_CONTAINER(at, struct hf_client_call, node)->id);
     hf__client_leave(client);
 }
 

@@ -24,6 +24,8 @@ int hf__session_renew(struct hf_session *session, hf_done_fn done, void *user,
 /* Releases its locks, and ends it. */
 int hf__session_close(struct hf_session *session, hf_done_fn done, void *user,
                       struct hf_error *reterr);
+/* Obeys what others have asked of it, now and not with its next renewal. */
+void hf__session_look(struct hf_session *session);
 /* How long it is certain to last; 0: it has ended. */
 int64_t hf__session_left_ms(const struct hf_session *session);
 void hf__session_unref(struct hf_session *session);
@@ -37,6 +39,9 @@ int hf__acquire_in(struct hf_session *session, struct hf_client *client, const c
 /* By a full lease from now; lease_ms 0: as long as before. A lease never shrinks. */
 int hf__lock_renew_async(struct hf_lock *lock, int64_t lease_ms, hf_done_fn done, void *user,
                          struct hf_error *reterr);
+
+/* Looks whether it is still held in the table. */
+void hf__lock_look(struct hf_lock *lock);
 
 struct hf_lock_status {
     int64_t token;
@@ -53,12 +58,19 @@ void hf__lock_status(const struct hf_lock *lock, struct hf_lock_status *ret);
 int hf__force_async(struct hf_client *client, const char *name, const char *by, const char *reason,
                     int64_t timeout_ms, hf_done_fn done, void *user, struct hf_error *reterr);
 
+/* hf_grant_release, with data that is stored as it is released; NULL: what is there stays. */
+int hf__grant_release(struct hf_client *client, const char *grant, const void *data, size_t size,
+                      struct hf_error *reterr);
+
 /* How many wait for the lock here. */
 size_t hf__client_queue(struct hf_client *client, const char *name);
 /* Somebody outside has let go of it: whoever waits here asks at once. */
 void hf__client_nudge(struct hf_client *client, const char *name);
 /* Whoever waits is told that the client is being closed. */
 void hf__client_refuse_waiters(struct hf_client *client);
+/* Everything that is under way ends soon, nothing new begins; the client stays until it is closed.
+ */
+void hf__client_hurry(struct hf_client *client);
 /* Every lock and session is left as it is: held until its lease ends. Before hf_client_close. */
 void hf__client_leave_locks(struct hf_client *client);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "client/client.h"
+#include "client/behalf.h"
 #include "format/format.h"
 
 enum { TRIES = 8 }; /* readers come and go */
@@ -200,6 +200,12 @@ int hf_grant_renew(struct hf_client *client, const char *grant, int64_t lease_ms
 
 int hf_grant_release(struct hf_client *client, const char *grant, struct hf_error *reterr)
 {
+    return hf__grant_release(client, grant, NULL, 0, reterr);
+}
+
+int hf__grant_release(struct hf_client *client, const char *grant, const void *data, size_t size,
+                      struct hf_error *reterr)
+{
     struct errand errand;
     int code = begin(client, grant, &errand, reterr);
     bool again = true;
@@ -210,6 +216,8 @@ int hf_grant_release(struct hf_client *client, const char *grant, struct hf_erro
         if (store.known && core->layout.keep_s)
             errand.claim.ttl_unix_s = store.lo_unix_us / 1000000 + core->layout.keep_s;
         errand.call = (struct hf_call){.arena = &errand.arena};
+        errand.claim.has_data = data != NULL;
+        errand.claim.data = hf__slice(data, data ? size : 0);
         core->format->release(&core->layout, &errand.arena, &errand.claim, &errand.call.op);
         code = hf__client_run(client, &errand.call, reterr);
         if (code == 0) break;

@@ -286,7 +286,8 @@ static bool in_time(struct hf_core *core, const struct hf_attempt *attempt,
 {
     if (HF_BUG(NO_LATE_CHECK)) return true;
     if (try->session)
-        return try->session->state == HF_LEASE_LIVE && try->session->valid_until_us > now_us;
+        return try->session->state == HF_LEASE_LIVE && try->session->valid_until_us > now_us &&
+               !try->session->leaving;
     return hf__valid_until_us(core, try->sent_us, attempt->own->lease_ms) > now_us ||
            HF_BUG(LEASE_FROM_ANSWER);
 }

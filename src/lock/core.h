@@ -188,8 +188,9 @@ struct hf_grant {
     int32_t limit;    /* 0: exclusive */
     uint32_t entries; /* re-entrant acquires */
     int64_t warn_ms;
-    char *detail; /* who took it, who forced it and why; NULL: nothing to say */
-    int16_t code; /* the store's error behind the reason, or 0 */
+    int64_t rechecked_us; /* when its record was last looked at because somebody asked */
+    char *detail;         /* who took it, who forced it and why; NULL: nothing to say */
+    int16_t code;         /* the store's error behind the reason, or 0 */
     uint8_t state;
     uint8_t reason;
     uint8_t pending; /* HF_EVENT_IS_… */
@@ -380,6 +381,11 @@ void hf__core_session_close(struct hf_core *core, struct hf_lease *session, stru
                             int64_t now_us);
 void hf__core_leave_all(struct hf_core *core, int64_t now_us);
 void hf__lease_unref(struct hf_core *core, struct hf_lease *lease);
+/* Looks whether the record still has it, if nobody here renews it; not more often than is useful.
+ */
+void hf__core_recheck(struct hf_core *core, struct hf_grant *grant, int64_t now_us);
+/* Reads what others have written into a session's record, and obeys. */
+void hf__core_session_look(struct hf_core *core, struct hf_lease *session, int64_t now_us);
 /* How many want this lock here. */
 size_t hf__core_queue(const struct hf_core *core, struct hf_slice name);
 /* Somebody outside has let go of this lock: whoever waits for it here need not wait to look. */

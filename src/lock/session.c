@@ -215,6 +215,33 @@ void hf__core_session_close(struct hf_core *core, struct hf_lease *session, stru
     hf__lease_unref(core, session);
 }
 
+static void looked(struct hf_core *core, struct hf_request *request, const struct hf_answer *answer,
+                   int64_t now_us)
+{
+    struct hf_lease *session = request->owner;
+    struct hf_session_record record;
+    if (session->state == HF_LEASE_LIVE && hf__classify(answer) == HF_ANSWER_OK) {
+        core->options.format->sessions->parse(&core->options.layout, &request->arena,
+                                              answer->has_item, answer->item, &record);
+        if (record.exists && !record.damaged && !request->arena.failed)
+            hf__session_heard(core, session, &record, now_us);
+    }
+    hf__lease_unref(core, session);
+}
+
+void hf__core_session_look(struct hf_core *core, struct hf_lease *session, int64_t now_us)
+{
+    hf__core_tick(core, now_us);
+    if (session->state != HF_LEASE_LIVE) return;
+    struct hf_request *request =
+        hf__request_new(core, HF_REQUEST_JUDGE, HF_LIT("session"), looked, session);
+    if (!request) return; /* whoever asked asks again */
+    struct hf_slice id = hf__id_text(&request->arena, &session->id);
+    core->options.format->sessions->read(&core->options.layout, &request->arena, id, &request->op);
+    session->refs++;
+    hf__request_send(core, request);
+}
+
 void hf__core_leave_all(struct hf_core *core, int64_t now_us)
 {
     hf__core_tick(core, now_us);

@@ -5,7 +5,8 @@
  * Invariants
  * A1  Secrets are compared by their SHA-256, in constant time, all of them every time.
  * A2  A verified JWT is remembered until it expires or the keys change, never longer.
- * A3  An unknown key makes us fetch the key set, but not more often than every few seconds.
+ * A3  Keys are fetched by a thread of their own: now and then, and when a well-formed token names
+ * one that is not known, but not more often than every few seconds. Nobody else waits for that.
  */
 #include <errno.h>
 #include <nettle/memops.h>
@@ -17,6 +18,7 @@
 #include "base/alloc.h"
 #include "base/json_reader.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "runtime/http.h"
 #include "service/jwt.h"
 #include "service/service.h"
@@ -29,6 +31,8 @@ enum {
     CACHE = 1024,
     OWNER_MOST = 512,
     REFETCH_S = 10,
+    RETRY_S = 2, /* while there are none at all */
+    PENDING_MOST = 1000,
     REFRESH_S = 300,
     FETCH_MS = 5000,
     FETCH_MOST = 256 * 1024,
@@ -63,9 +67,14 @@ struct hf_auth {
     pthread_mutex_t mutex;
     struct tokens *tokens;
     struct hf_jwks *keys;
-    int64_t fetched_s; /* when it was last tried; our clock */
+    int64_t fetched_s;      /* when it was last tried; our clock */
+    struct hf_list pending; /* checks that wait for newer keys */
+    size_t pending_count;
+    pthread_cond_t wake;
+    pthread_t thread;
+    bool has_thread;
+    bool stopping; /* atomic, for the fetch under way */
     struct remembered *cache;
-    pthread_mutex_t fetch_mutex; /* one at a time */
 };
 
 static void digest_of(struct hf_slice text, unsigned char ret[SHA256_DIGEST_SIZE])
@@ -186,7 +195,8 @@ static int fetch(struct hf_auth *auth, const char *url, struct hf_buf *ret, stru
                                       .url = url,
                                       .connect_timeout_ms = FETCH_MS,
                                       .timeout_ms = FETCH_MS,
-                                      .limit = FETCH_MOST};
+                                      .limit = FETCH_MOST,
+                                      .stop = &auth->stopping};
     int code = 0;
     hf__http_fetch(&request, auth->service->store->clock);
     if (request.outcome != HF_HTTP_ANSWERED)
@@ -332,9 +342,13 @@ static bool remembers(struct hf_exchange *exchange, struct hf_auth *auth,
 /* ---- one call ---- */
 
 struct check {
+    struct hf_list node;
+    struct hf_exchange *exchange;
     struct hf_slice token;
     unsigned char digest[SHA256_DIGEST_SIZE];
     hf_auth_fn then;
+    int code;
+    struct hf_error error;
 };
 
 static void conclude(struct hf_exchange *exchange, hf_auth_fn then, int code,
@@ -347,37 +361,101 @@ static void conclude(struct hf_exchange *exchange, hf_auth_fn then, int code,
     then(exchange, result, code == 0 ? "" : error->message);
 }
 
-/* On a worker: fetches the keys, unless somebody just did, and looks again. */
-static void fetch_and_verify(struct hf_exchange *exchange)
+/* On a thread of the server again. */
+static void go_on(struct hf_exchange *exchange)
 {
-    struct hf_auth *auth = exchange->service->auth;
     struct check *check = exchange->user;
-    hf_auth_fn then = check->then;
-    struct hf_error error = {0}, why = {0};
     exchange->user = NULL;
-    pthread_mutex_lock(&auth->fetch_mutex);
+    conclude(exchange, check->then, check->code, &check->error);
+}
+
+static int64_t next_fetch_s(const struct hf_auth *auth)
+{
+    if (!auth->fetched_s) return 0;
+    return auth->fetched_s + (auth->keys ? REFETCH_S : RETRY_S);
+}
+
+/* Waits for newer keys, if they can be had soon; otherwise it is decided by those that there are.
+ */
+static bool wait_for_keys(struct hf_auth *auth, struct check *check)
+{
     pthread_mutex_lock(&auth->mutex);
-    bool has_keys = auth->keys;
-    bool recent = auth->fetched_s && boot_s(auth) - auth->fetched_s < REFETCH_S;
+    bool waits =
+        boot_s(auth) >= next_fetch_s(auth) && auth->pending_count < PENDING_MOST && !auth->stopping;
+    if (waits) {
+        check->exchange->user = check;
+        hf__list_append(&auth->pending, &check->node);
+        auth->pending_count++;
+        pthread_cond_signal(&auth->wake);
+    }
     pthread_mutex_unlock(&auth->mutex);
-    int fetched = recent && has_keys ? 0 : fetch_keys(auth, &why); /* A3 */
-    pthread_mutex_unlock(&auth->fetch_mutex);
-    int code = verify(exchange, auth, check->token, check->digest, &error);
-    if (code == HF_ERR_ABSENT && fetched != 0 && !has_keys)
-        code = hf__error_set(&error, HF_ERR_UNREACHABLE,
-                             "the keys of the issuer cannot be had at the moment");
-    conclude(exchange, then, code, &error);
+    return waits;
+}
+
+static bool has_keys(struct hf_auth *auth)
+{
+    pthread_mutex_lock(&auth->mutex);
+    bool has = auth->keys;
+    pthread_mutex_unlock(&auth->mutex);
+    return has;
+}
+
+/* Decides by the keys that there are now. */
+static void decide(struct hf_auth *auth, struct check *check)
+{
+    check->code = verify(check->exchange, auth, check->token, check->digest, &check->error);
+    if (check->code == HF_ERR_ABSENT && !has_keys(auth))
+        check->code = hf__error_set(&check->error, HF_ERR_UNREACHABLE,
+                                    "the keys of the issuer cannot be had at the moment");
+}
+
+static void serve_pending(struct hf_auth *auth)
+{
+    for (;;) {
+        pthread_mutex_lock(&auth->mutex);
+        struct hf_list *node = hf__list_pop(&auth->pending);
+        if (node) auth->pending_count--;
+        pthread_mutex_unlock(&auth->mutex);
+        if (!node) return;
+        struct check *check = HF_CONTAINER(node, struct check, node);
+        decide(auth, check);
+        hf__exchange_again(check->exchange, go_on);
+    }
+}
+
+/* A3. */
+static void *keep_keys(void *user)
+{
+    struct hf_auth *auth = user;
+    struct hf_error error;
+    pthread_mutex_lock(&auth->mutex);
+    while (!auth->stopping) {
+        int64_t now_s = boot_s(auth);
+        bool asked = !hf__list_empty(&auth->pending) && now_s >= next_fetch_s(auth);
+        bool old = now_s - auth->fetched_s >= REFRESH_S;
+        pthread_mutex_unlock(&auth->mutex);
+        if (asked || old) fetch_keys(auth, &error);
+        serve_pending(auth);
+        pthread_mutex_lock(&auth->mutex);
+        struct timespec until = hf__deadline_in(1000);
+        if (!auth->stopping && hf__list_empty(&auth->pending))
+            pthread_cond_timedwait(&auth->wake, &auth->mutex, &until);
+    }
+    pthread_mutex_unlock(&auth->mutex);
+    serve_pending(auth);
+    return NULL;
 }
 
 static void check_token(struct hf_exchange *exchange, struct hf_auth *auth, struct hf_slice token,
                         hf_auth_fn then)
 {
-    struct hf_error error;
     struct check *check = hf__arena_zalloc(&exchange->arena, 1, sizeof *check);
     if (!check) {
         then(exchange, HF_AUTH_UNAVAILABLE, "out of memory");
         return;
     }
+    *check = (struct check){.exchange = exchange, .token = token, .then = then};
+    hf__list_init(&check->node);
     digest_of(token, check->digest);
     pthread_mutex_lock(&auth->mutex);
     const struct token *found = find_token(auth->tokens, check->digest);
@@ -398,18 +476,11 @@ static void check_token(struct hf_exchange *exchange, struct hf_auth *auth, stru
         then(exchange, HF_AUTH_OK, "");
         return;
     }
-    pthread_mutex_lock(&auth->mutex);
-    bool stale = !auth->keys || boot_s(auth) - auth->fetched_s >= REFRESH_S;
-    pthread_mutex_unlock(&auth->mutex);
-    int code = stale ? HF_ERR_ABSENT : verify(exchange, auth, token, check->digest, &error);
-    if (code == HF_ERR_ABSENT) {
-        check->token = token;
-        check->then = then;
-        exchange->user = check;
-        hf__exchange_work(exchange, fetch_and_verify);
-        return;
-    }
-    conclude(exchange, then, code, &error);
+    decide(auth, check);
+    /* Well-formed, in time, for us; but by a key that is not known. */
+    bool unknown = check->code == HF_ERR_ABSENT || check->code == HF_ERR_UNREACHABLE;
+    if (unknown && wait_for_keys(auth, check)) return;
+    conclude(exchange, then, check->code, &check->error);
 }
 
 bool hf__auth_is_disabled(const struct hf_auth *auth)
@@ -471,7 +542,12 @@ int hf__auth_start(const struct hf_auth_options *given, struct hf_service *servi
         keep(auth, given->admin_claim ? given->admin_claim : "scope=holdfast:admin");
     const char *equals = claim ? strchr(claim, '=') : NULL;
     pthread_mutex_init(&auth->mutex, NULL);
-    pthread_mutex_init(&auth->fetch_mutex, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&auth->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    hf__list_init(&auth->pending);
     auth->cache = hf__calloc(CACHE, sizeof *auth->cache);
     int code = auth->cache && !auth->arena.failed ? 0 : hf__error_no_memory(reterr);
     if (code == 0 && (!equals || equals == claim || !equals[1]))
@@ -492,10 +568,25 @@ int hf__auth_start(const struct hf_auth_options *given, struct hf_service *servi
         hf__auth_stop(auth);
         return code;
     }
-    *ret = auth;
     struct hf_error why;
-    if (auth->jwt && !given->disabled) fetch_keys(auth, &why); /* or when the first caller comes */
+    if (auth->jwt && !given->disabled) {
+        fetch_keys(auth, &why); /* or when the first caller comes */
+        auth->has_thread = hf__thread_create(&auth->thread, keep_keys, auth) == 0;
+        if (!auth->has_thread) {
+            hf__auth_stop(auth);
+            return hf__error_set(reterr, HF_ERR_NO_MEMORY, "no thread could be started");
+        }
+    }
+    *ret = auth;
     return 0;
+}
+
+void hf__auth_hurry(struct hf_auth *auth)
+{
+    pthread_mutex_lock(&auth->mutex);
+    __atomic_store_n(&auth->stopping, true, __ATOMIC_RELAXED);
+    pthread_cond_signal(&auth->wake);
+    pthread_mutex_unlock(&auth->mutex);
 }
 
 int hf__auth_reload(struct hf_auth *auth, struct hf_error *reterr)
@@ -517,11 +608,15 @@ int hf__auth_reload(struct hf_auth *auth, struct hf_error *reterr)
 void hf__auth_stop(struct hf_auth *auth)
 {
     if (!auth) return;
+    if (auth->has_thread) {
+        hf__auth_hurry(auth);
+        pthread_join(auth->thread, NULL);
+    }
     tokens_free(auth->tokens);
     hf__jwks_free(auth->keys);
     hf__free(auth->cache);
     pthread_mutex_destroy(&auth->mutex);
-    pthread_mutex_destroy(&auth->fetch_mutex);
+    pthread_cond_destroy(&auth->wake);
     hf__arena_free(&auth->arena);
     hf__free(auth);
 }

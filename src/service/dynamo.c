@@ -36,6 +36,11 @@ static void ran(struct hf_exchange *exchange, const struct hf_answer *answer)
 
 static void run(struct hf_exchange *exchange)
 {
+    if (!hf__limit_allows(exchange->service, exchange->caller.owner)) {
+        hf__count(&exchange->service->metrics.refused_limit);
+        fail(exchange, HF_ERR_THROTTLED, "more requests per second than this service allows");
+        return;
+    }
     struct hf_slice target = hf__slice_str(hf__exchange_header(exchange, "X-Amz-Target"));
     struct call *call = hf__arena_zalloc(&exchange->arena, 1, sizeof *call);
     struct hf_op op;

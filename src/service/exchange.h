@@ -10,6 +10,7 @@
  * X1  hf__exchange_done is called exactly once for every exchange that a route was given.
  * X2  `gone` is called at most once, before or while the exchange is answered, and only if it was
  *     set before the route returned.
+ *     A route that another thread goes on with is called by a thread of the server again.
  * X3  `finished` is called exactly once, after the answer has left, or could not.
  */
 #ifndef HF_SERVICE_EXCHANGE_H
@@ -70,6 +71,8 @@ struct hf_exchange {
     void (*finished)(struct hf_exchange *exchange, bool received);
     void *user;
 
+    void (*again)(struct hf_exchange *exchange); /* hf__exchange_again */
+
     /* The server's. */
     void *connection;
     struct hf_socket *socket;
@@ -87,6 +90,8 @@ struct hf_exchange {
 
 /* The answer is complete, and the exchange the server's again. */
 void hf__exchange_done(struct hf_exchange *exchange);
+/* Instead of an answer: has a thread of the server call this, as if it were a route. */
+void hf__exchange_again(struct hf_exchange *exchange, void (*go)(struct hf_exchange *exchange));
 /* A header or a value of the query, in the arena, decoded; NULL if it was not sent. */
 const char *hf__exchange_header(struct hf_exchange *exchange, const char *name);
 const char *hf__exchange_query(struct hf_exchange *exchange, const char *name);

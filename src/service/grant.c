@@ -105,13 +105,24 @@ void hf__entry_unlist(struct hf_entry *entry)
     hf__entry_unref(entry);
 }
 
-bool hf__entry_is_listed(struct hf_entry *entry)
+bool hf__entry_tell(struct hf_entry *entry)
 {
     struct hf_grants *grants = entry->service->grants;
     pthread_mutex_lock(&grants->mutex);
-    bool listed = entry->listed;
+    bool good = entry->listed && !entry->given_back;
+    if (good) entry->told++;
     pthread_mutex_unlock(&grants->mutex);
-    return listed;
+    return good;
+}
+
+bool hf__entry_untell(struct hf_entry *entry)
+{
+    struct hf_grants *grants = entry->service->grants;
+    pthread_mutex_lock(&grants->mutex);
+    bool last = --entry->told == 0;
+    if (last) entry->given_back = true;
+    pthread_mutex_unlock(&grants->mutex);
+    return last;
 }
 
 struct hf_entry *hf__entry_find(struct hf_service *service, const char *id)

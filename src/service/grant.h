@@ -13,7 +13,7 @@
 
 #include "service/service.h"
 
-enum { HF_GRANT_HEX = 32 };
+enum { HF_GRANT_HEX = 33 }; /* 32, and an s before those of readers without a session */
 
 struct hf_entry {
     struct hf_entry *next; /* in its bucket */
@@ -22,7 +22,8 @@ struct hf_entry {
     bool listed;
     bool shared;
     bool waits;           /* it may have to */
-    bool answered;        /* its caller has been told */
+    int told;             /* how many calls were answered with it, and may have heard of it */
+    bool given_back;      /* nobody has */
     struct hf_lock *lock; /* NULL: not granted yet */
     struct hf_acquisition *acquisition;
     struct hf_exchange *acquiring;
@@ -45,7 +46,13 @@ void hf__entry_unref(struct hf_entry *entry);
 /* Granted: it can be found from now on. */
 void hf__entry_list(struct hf_entry *entry);
 void hf__entry_unlist(struct hf_entry *entry);
-bool hf__entry_is_listed(struct hf_entry *entry);
+/*
+ * It is about to be told to a caller; false: it cannot be, since it is on its way back. A caller
+ * that cannot have received it is taken back: true if it was the last one, and the grant is to be
+ * given back. One that has received it keeps it for ever.
+ */
+bool hf__entry_tell(struct hf_entry *entry);
+bool hf__entry_untell(struct hf_entry *entry);
 /* A reference, or NULL. */
 struct hf_entry *hf__entry_find(struct hf_service *service, const char *id);
 /* A key is taken from the beginning of the call; false if somebody else has it. */

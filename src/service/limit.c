@@ -16,17 +16,26 @@ bool hf__bucket_take(struct hf_bucket *bucket, int64_t rate, int64_t now_us)
     return true;
 }
 
+static size_t place_of(const char *owner)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (const char *at = owner; *at; at++) hash = (hash ^ (unsigned char)*at) * 1099511628211u;
+    return (size_t)(hash ^ hash >> 32) % HF_RATE_BUCKETS;
+}
+
+int32_t *hf__limit_waiting(struct hf_service *service, const char *owner)
+{
+    return &service->rates.waiting[place_of(owner)];
+}
+
 bool hf__limit_allows(struct hf_service *service, const char *owner)
 {
     int64_t own = service->limits.rate_per_caller, total = service->limits.rate;
     if (own <= 0 && total <= 0) return true;
-    uint64_t hash = 14695981039346656037u;
-    for (const char *at = owner; *at; at++) hash = (hash ^ (unsigned char)*at) * 1099511628211u;
     int64_t now_us = hf__service_now_us(service);
     pthread_mutex_lock(&service->rates.mutex);
-    bool allowed = own <= 0 ||
-                   hf__bucket_take(&service->rates.of_caller[(hash ^ hash >> 32) % HF_RATE_BUCKETS],
-                                   own, now_us);
+    bool allowed =
+        own <= 0 || hf__bucket_take(&service->rates.of_caller[place_of(owner)], own, now_us);
     if (allowed && total > 0) allowed = hf__bucket_take(&service->rates.all, total, now_us);
     pthread_mutex_unlock(&service->rates.mutex);
     return allowed;

@@ -14,6 +14,9 @@ bool hf__limit_allows(struct hf_service *service, const char *owner);
 /* Callers share a bucket if their hashes collide: with so many, seldom. */
 enum { HF_RATE_BUCKETS = 4096 };
 
+/* Where a caller's waiters are counted. */
+int32_t *hf__limit_waiting(struct hf_service *service, const char *owner);
+
 /* A bucket that fills at `rate` per second, to one second's worth. Pure. */
 struct hf_bucket {
     int64_t level_us; /* how much time is in it: a request takes 1 s / rate */
@@ -23,6 +26,7 @@ struct hf_rates {
     pthread_mutex_t mutex;
     struct hf_bucket all;
     struct hf_bucket of_caller[HF_RATE_BUCKETS];
+    int32_t waiting[HF_RATE_BUCKETS]; /* atomic: acquires of a caller that are not answered */
 };
 bool hf__bucket_take(struct hf_bucket *bucket, int64_t rate, int64_t now_us);
 

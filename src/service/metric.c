@@ -143,18 +143,25 @@ void hf__healthz(struct hf_exchange *exchange)
     hf__answer_end(exchange, &json);
 }
 
-static void asked(struct hf_exchange *exchange, const struct hf_answer *answer)
+static void answer_ready(struct hf_exchange *exchange)
 {
     struct hf_json_writer json;
+    hf__answer_begin(exchange, 200, &json);
+    hf__put_text(&json, "status", "ready");
+    hf__answer_end(exchange, &json);
+}
+
+static void asked(struct hf_exchange *exchange, const struct hf_answer *answer)
+{
     if (answer->code != 0) {
         exchange->retry_after_s = 1;
         hf__answer_error(exchange, 503, hf_error_name(answer->code), "the store: %s",
                          answer->error.message);
         return;
     }
-    hf__answer_begin(exchange, 200, &json);
-    hf__put_text(&json, "status", "ready");
-    hf__answer_end(exchange, &json);
+    __atomic_store_n(&exchange->service->ready_us, hf__service_now_us(exchange->service),
+                     __ATOMIC_RELAXED);
+    answer_ready(exchange);
 }
 
 /* Ready: the store answers, and we are not on our way out. */
@@ -164,6 +171,12 @@ void hf__readyz(struct hf_exchange *exchange)
     struct hf_op op;
     if (__atomic_load_n(&exchange->service->draining, __ATOMIC_RELAXED)) {
         hf__answer_error(exchange, 503, "closed", "the service is being stopped");
+        return;
+    }
+    /* Anybody may ask: the store is asked once in a while. */
+    int64_t ready_us = __atomic_load_n(&exchange->service->ready_us, __ATOMIC_RELAXED);
+    if (ready_us && hf__service_now_us(exchange->service) - ready_us < 500000) {
+        answer_ready(exchange);
         return;
     }
     /* Any key of the table's type does. */

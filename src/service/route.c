@@ -90,12 +90,26 @@ static void refuse(struct hf_exchange *exchange, int status, const char *name, c
     else hf__answer_error(exchange, status, name, "%s", message);
 }
 
+static void refuse_closed(struct hf_exchange *exchange)
+{
+    exchange->retry_after_s = 1;
+    refuse(exchange, 503, "closed", "Service is shutting down",
+           "the service is being stopped; ask another one, or again in a moment");
+}
+
 /* The route is found, and the caller known. */
 static void go_on(struct hf_exchange *exchange, enum hf_auth_result result, const char *why)
 {
     struct hf_service *service = exchange->service;
     const struct hf_route *route = exchange->route;
-    if (result != HF_AUTH_OK) {
+    if (__atomic_load_n(&service->draining, __ATOMIC_RELAXED)) {
+        refuse_closed(exchange);
+    } else if (result != HF_AUTH_OK && !hf__limit_allows(service, exchange->remote)) {
+        hf__count(&service->metrics.refused_limit);
+        exchange->retry_after_s = 1;
+        refuse(exchange, 429, "too-many-requests", "Too many requests",
+               "too many calls from there that are not let in; slow down");
+    } else if (result != HF_AUTH_OK) {
         hf__count(&service->metrics.refused_auth);
         exchange->challenge = result != HF_AUTH_UNAVAILABLE;
         exchange->retry_after_s = result == HF_AUTH_UNAVAILABLE ? 1 : 0;
@@ -179,9 +193,7 @@ void hf__route(struct hf_exchange *exchange)
     } else if (exchange->route->access == HF_ACCESS_OPEN) {
         exchange->route->run(exchange);
     } else if (__atomic_load_n(&service->draining, __ATOMIC_RELAXED)) {
-        exchange->retry_after_s = 1;
-        refuse(exchange, 503, "closed", "Service is shutting down",
-               "the service is being stopped; ask another one, or again in a moment");
+        refuse_closed(exchange);
     } else {
         hf__auth_check(exchange, go_on);
     }

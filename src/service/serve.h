@@ -23,7 +23,7 @@ struct hf_serve_options {
     const char *client_ca;
 
     /* Authentication. */
-    bool authentication_disabled;
+    bool authentication_disabled; /* otherwise, with none of the following, nobody is let in */
     const char *jwt_issuer;
     const char *jwt_jwks;
     const char *jwt_audience;
@@ -40,6 +40,7 @@ struct hf_serve_options {
     int64_t max_connections;             /* 10000 */
     int64_t max_connections_per_address; /* none */
     int64_t max_waiters;                 /* 10000 */
+    int64_t max_waiters_per_caller;      /* none */
     int64_t max_sessions;                /* 10000 */
     int64_t rate_per_caller;             /* none */
     int64_t rate;                        /* none */

@@ -168,7 +168,8 @@ static void log_line(const struct hf_exchange *exchange, int64_t took_us, bool r
     hf__put_text(&json, "event", "request");
     hf__put_text(&json, "method", methods[exchange->method]);
     hf__put_text(&json, "route", exchange->route ? exchange->route->name : "none");
-    if (hf__utf8_valid(exchange->path) && exchange->path.len <= 2048)
+    bool secret = exchange->part_count > 1 && hf__slice_is(exchange->parts[1], "sessions");
+    if (!secret && hf__utf8_valid(exchange->path) && exchange->path.len <= 2048)
         hf__put_text(&json, "path", exchange->path.ptr);
     hf__put_number(&json, "status", exchange->status);
     put_ms(&json, took_us);
@@ -196,10 +197,8 @@ static void completed(void *user, struct MHD_Connection *connection, void **stat
     if (!exchange) return;
     *state = NULL;
     bool received = how == MHD_REQUEST_TERMINATED_COMPLETED_OK;
-    if (exchange->stream) {
-        hf__socket_unpark(&server->sockets, exchange);
-        hf__stream_close(exchange->stream);
-    }
+    hf__socket_unpark(&server->sockets, exchange);
+    if (exchange->stream) hf__stream_close(exchange->stream);
     if (exchange->finished) exchange->finished(exchange, received);
     hf__socket_turn(exchange->socket, false);
     int64_t took_us = hf__service_now_us(service) - exchange->began_us;
@@ -209,6 +208,7 @@ static void completed(void *user, struct MHD_Connection *connection, void **stat
         log_line(exchange, took_us, received);
         __atomic_fetch_sub(&service->busy, 1, __ATOMIC_RELEASE);
     }
+    __atomic_fetch_sub(&service->body_bytes, (int64_t)exchange->received, __ATOMIC_RELAXED);
     hf__buf_free(&exchange->body);
     hf__buf_free(&exchange->answer);
     hf__arena_free(&exchange->arena);
@@ -219,8 +219,13 @@ static void completed(void *user, struct MHD_Connection *connection, void **stat
 
 void hf__exchange_done(struct hf_exchange *exchange)
 {
-    struct hf_server *server = exchange->service->server;
-    if (exchange->gone) hf__socket_unpark(&server->sockets, exchange);
+    if (__atomic_exchange_n(&exchange->state, READY, __ATOMIC_ACQ_REL) == SUSPENDED)
+        MHD_resume_connection(exchange->connection);
+}
+
+void hf__exchange_again(struct hf_exchange *exchange, void (*go)(struct hf_exchange *exchange))
+{
+    exchange->again = go;
     if (__atomic_exchange_n(&exchange->state, READY, __ATOMIC_ACQ_REL) == SUSPENDED)
         MHD_resume_connection(exchange->connection);
 }
@@ -301,8 +306,13 @@ static enum MHD_Result respond(struct hf_exchange *exchange)
     }
     if (__atomic_load_n(&service->draining, __ATOMIC_RELAXED) || exchange->too_large)
         MHD_add_response_header(response, "Connection", "close");
-    if (!exchange->stream) hf__socket_turn(exchange->socket, false);
-    else hf__socket_park(&((struct hf_server *)service->server)->sockets, exchange);
+    struct hf_sockets *sockets = &service->server->sockets;
+    if (exchange->stream) {
+        hf__socket_park(sockets, exchange);
+    } else {
+        hf__socket_unpark(sockets, exchange);
+        hf__socket_turn(exchange->socket, false);
+    }
     enum MHD_Result result =
         MHD_queue_response(exchange->connection, (unsigned)exchange->status, response);
     MHD_destroy_response(response);
@@ -318,9 +328,28 @@ static bool says_too_much(struct MHD_Connection *connection)
     return text && hf__parse_int64(hf__slice_str(text), &length) && length > HF_BODY_PATIENCE;
 }
 
-static enum MHD_Result begin(struct hf_exchange *exchange)
+/* Whatever has to be done is done here; then it is answered, or waits. */
+static enum MHD_Result proceed(struct hf_exchange *exchange)
 {
     struct hf_server *server = exchange->service->server;
+    while (__atomic_load_n(&exchange->state, __ATOMIC_ACQUIRE) == READY && exchange->again) {
+        void (*go)(struct hf_exchange * exchange) = exchange->again;
+        exchange->again = NULL;
+        __atomic_store_n(&exchange->state, RUNNING, __ATOMIC_RELEASE);
+        go(exchange);
+    }
+    if (__atomic_load_n(&exchange->state, __ATOMIC_ACQUIRE) == READY) return respond(exchange);
+    MHD_suspend_connection(exchange->connection);
+    if (exchange->gone) hf__socket_park(&server->sockets, exchange);
+    int expected = RUNNING;
+    if (!__atomic_compare_exchange_n(&exchange->state, &expected, SUSPENDED, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        MHD_resume_connection(exchange->connection);
+    return MHD_YES;
+}
+
+static enum MHD_Result begin(struct hf_exchange *exchange)
+{
     exchange->begun = true;
     __atomic_fetch_add(&exchange->service->busy, 1, __ATOMIC_RELAXED);
     hf__socket_turn(exchange->socket, true);
@@ -330,16 +359,7 @@ static enum MHD_Result begin(struct hf_exchange *exchange)
     } else {
         hf__route(exchange);
     }
-    if (__atomic_load_n(&exchange->state, __ATOMIC_ACQUIRE) == READY) return respond(exchange);
-    MHD_suspend_connection(exchange->connection);
-    if (exchange->gone) hf__socket_park(&server->sockets, exchange);
-    int expected = RUNNING;
-    if (!__atomic_compare_exchange_n(&exchange->state, &expected, SUSPENDED, false,
-                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        if (exchange->gone) hf__socket_unpark(&server->sockets, exchange);
-        MHD_resume_connection(exchange->connection);
-    }
-    return MHD_YES;
+    return proceed(exchange);
 }
 
 static enum MHD_Result handle(void *user, struct MHD_Connection *connection, const char *url,
@@ -357,12 +377,14 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
         return exchange->too_large ? begin(exchange) : MHD_YES; /* before it is all sent */
     }
     if (exchange->begun)
-        return __atomic_load_n(&exchange->state, __ATOMIC_ACQUIRE) == READY ? respond(exchange)
+        return __atomic_load_n(&exchange->state, __ATOMIC_ACQUIRE) == READY ? proceed(exchange)
                                                                             : MHD_YES;
     if (*upload_size > 0) {
         /* What is too large is read to its end, so that the caller hears why; if it has one. */
         exchange->received += *upload_size;
-        if (exchange->received > HF_BODY_PATIENCE) return MHD_NO;
+        int64_t all = __atomic_add_fetch(&server->service->body_bytes, (int64_t)*upload_size,
+                                         __ATOMIC_RELAXED);
+        if (exchange->received > HF_BODY_PATIENCE || all > HF_BODIES_MAX) return MHD_NO;
         hf__buf_add(&exchange->body, upload, *upload_size);
         *upload_size = 0;
         return MHD_YES;

@@ -22,6 +22,8 @@ enum {
     LOOK_DYNAMODB_MS = 5000,
     LEEWAY_S = 60,
     WORKERS = 4,
+    FORCERS = 2,
+    HURRY_MS = 15000,
     THREADS_MOST = 64,
     CLOSE_MS = 2000,
 };
@@ -58,6 +60,7 @@ static void observe(void *user, const struct hf_call *call)
 }
 
 struct exchange_call {
+    struct hf_list node;
     struct hf_call call;
     struct hf_exchange *exchange;
     hf_exchange_fn then;
@@ -66,6 +69,10 @@ struct exchange_call {
 static void ran(struct hf_call *call)
 {
     struct exchange_call *at = call->user;
+    struct hf_service *service = at->exchange->service;
+    pthread_mutex_lock(&service->calls_mutex);
+    hf__list_remove(&at->node);
+    pthread_mutex_unlock(&service->calls_mutex);
     at->then(at->exchange, &call->answer);
 }
 
@@ -80,7 +87,13 @@ void hf__exchange_run(struct hf_exchange *exchange, const struct hf_op *op, hf_e
     at->then = then;
     at->call = (struct hf_call){.op = *op, .arena = &exchange->arena, .done = ran, .user = at};
     struct hf_store *store = exchange->service->store;
-    if (!hf__store_read_here(store, &at->call)) hf__store_submit(store, &at->call);
+    hf__list_init(&at->node);
+    if (hf__store_read_here(store, &at->call)) return;
+    /* Its id must stand before it can be done. */
+    pthread_mutex_lock(&exchange->service->calls_mutex);
+    hf__list_append(&exchange->service->calls, &at->node);
+    hf__store_submit(store, &at->call);
+    pthread_mutex_unlock(&exchange->service->calls_mutex);
 }
 
 /* ---- starting ---- */
@@ -96,6 +109,7 @@ static void set_limits(struct hf_limits *limits, const struct hf_serve_options *
         .connections = (unsigned)or_default(options->max_connections, CONNECTIONS),
         .connections_per_address = (unsigned)options->max_connections_per_address,
         .waiters = (unsigned)or_default(options->max_waiters, WAITERS),
+        .waiters_per_caller = (unsigned)options->max_waiters_per_caller,
         .sessions = (unsigned)or_default(options->max_sessions, SESSIONS),
         .rate_per_caller = options->rate_per_caller,
         .rate = options->rate,
@@ -129,6 +143,9 @@ static int open_client(struct hf_service *service, const struct hf_serve_options
     client.heartbeat_ms = HF_NONE; /* callers renew */
     client.warn_ms = HF_NONE;
     client.session = HF_SESSION_OFF;
+    bool native = !client.format || strcmp(client.format, "holdfast") == 0;
+    if (native && service->store->embedded && client.skew_ms == 0)
+        client.skew_ms = HF_NONE; /* there is one clock, and it is ours */
     client.log = service->log.fn;
     client.log_user = service->log.user;
     client.log_level = service->log.least;
@@ -204,6 +221,7 @@ static int start_parts(struct hf_service *service, const struct hf_serve_options
         code = hf__tls_start(options->tls_certificate, options->tls_key, options->client_ca,
                              &service->tls, reterr);
     if (code == 0) code = hf__workers_start(&service->workers, WORKERS, reterr);
+    if (code == 0) code = hf__workers_start(&service->forcers, FORCERS, reterr);
     if (code == 0) code = hf__grants_start(service, reterr);
     if (code == 0) code = hf__sessions_start(service, reterr);
     if (code == 0) code = hf__events_start(service, look_ms, &service->events, reterr);
@@ -214,6 +232,7 @@ static void dismantle(struct hf_service *service)
 {
     hf__server_stop(service->server);
     hf__workers_stop(service->workers);
+    hf__workers_stop(service->forcers);
     hf__events_stop(service->events);
     if (service->client) {
         if (service->sessions) hf__sessions_stop(service);
@@ -225,6 +244,7 @@ static void dismantle(struct hf_service *service)
     hf__tls_stop(service->tls);
     if (service->store) hf__store_close(service->store);
     pthread_mutex_destroy(&service->time_mutex);
+    pthread_mutex_destroy(&service->calls_mutex);
     pthread_mutex_destroy(&service->rates.mutex);
     hf__arena_free(&service->arena);
     hf__free(service);
@@ -241,6 +261,8 @@ int hf__service_start(const struct hf_serve_options *options, struct hf_service 
     service->access_failures_only = options->access_failures_only;
     service->local = options->local;
     pthread_mutex_init(&service->time_mutex, NULL);
+    pthread_mutex_init(&service->calls_mutex, NULL);
+    hf__list_init(&service->calls);
     pthread_mutex_init(&service->rates.mutex, NULL);
     set_limits(&service->limits, options);
     if (options->dynamodb_key_id) {
@@ -284,16 +306,42 @@ static void nap(int ms)
     nanosleep(&time, NULL);
 }
 
+static bool wait_until_idle(struct hf_service *service, int64_t ms)
+{
+    int64_t until_us = hf__service_now_us(service) + ms * 1000;
+    while (__atomic_load_n(&service->busy, __ATOMIC_ACQUIRE) > 0) {
+        if (hf__service_now_us(service) >= until_us) return false;
+        nap(5);
+    }
+    return true;
+}
+
+/* What is still under way is cut short: at the store, at an issuer of keys, and in the client. */
+static void hurry(struct hf_service *service)
+{
+    __atomic_store_n(&service->stopping, 1, __ATOMIC_RELAXED);
+    hf__auth_hurry(service->auth);
+    hf__client_hurry(service->client);
+    pthread_mutex_lock(&service->calls_mutex);
+    for (struct hf_list *at = service->calls.next; at != &service->calls; at = at->next)
+        hf__store_cancel(service->store, HF_CONTAINER(at, struct exchange_call, node)->call.id);
+    pthread_mutex_unlock(&service->calls_mutex);
+}
+
 void hf__service_stop(struct hf_service *service, int64_t drain_ms)
 {
     __atomic_store_n(&service->draining, 1, __ATOMIC_RELAXED);
     hf__server_quiesce(service->server);
     hf__events_drain(service->events);
     hf__client_refuse_waiters(service->client);
-    /* Connections that have nothing to say go with the server. */
-    int64_t until_us = hf__service_now_us(service) + drain_ms * 1000;
-    while (__atomic_load_n(&service->busy, __ATOMIC_ACQUIRE) > 0 &&
-           hf__service_now_us(service) < until_us)
-        nap(5);
+    /* Connections that have nothing to say go with the server; the others are answered first. */
+    if (!wait_until_idle(service, drain_ms)) {
+        hurry(service);
+        if (!wait_until_idle(service, HURRY_MS)) {
+            hf__log(&service->log, HF_LOG_ERROR, "%d requests do not end; leaving them",
+                    __atomic_load_n(&service->busy, __ATOMIC_RELAXED));
+            return; /* the process ends anyway */
+        }
+    }
     dismantle(service);
 }

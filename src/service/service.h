@@ -35,6 +35,7 @@ struct hf_workers;
 enum {
     HF_BODY_MAX = 1 << 20,
     HF_BODY_PATIENCE = 16 << 20,
+    HF_BODIES_MAX = 512 << 20,  /* of all requests at a time */
     HF_HEADERS_MAX = 16 * 1024, /* of a request, with its first line */
     HF_ANSWER_MAX = 64 << 20,
     HF_WAIT_MAX_MS = 3600 * 1000,
@@ -44,7 +45,7 @@ struct hf_limits {
     unsigned connections;
     unsigned connections_per_address; /* 0: no limit */
     unsigned waiters;
-    unsigned waiters_per_caller;
+    unsigned waiters_per_caller; /* 0: no limit */
     unsigned sessions;
     int64_t rate_per_caller; /* requests per second; 0: no limit */
     int64_t rate;            /* of all together */
@@ -76,10 +77,17 @@ struct hf_service {
     struct hf_sessions *sessions;
     struct hf_events *events;
     struct hf_workers *workers;
-    bool local;   /* it listens on loopback alone */
-    int draining; /* atomic */
-    int busy;     /* atomic: exchanges that have begun and are not finished */
-    int waiting;  /* atomic: parked acquires */
+    struct hf_workers *forcers; /* for what may take a minute */
+    bool local;                 /* it listens on loopback alone */
+    int draining;               /* atomic */
+    int busy;                   /* atomic: exchanges that have begun and are not finished */
+    int waiting;                /* atomic: parked acquires */
+
+    pthread_mutex_t calls_mutex;
+    struct hf_list calls; /* of exchanges, at the store */
+    int64_t body_bytes;   /* atomic: of requests that have not been finished */
+    int64_t ready_us;     /* atomic: when the store last answered /readyz */
+    int stopping;         /* atomic: what can be cut short is */
 
     pthread_mutex_t time_mutex;
     struct hf_store_time store_time; /* for v1 */
@@ -126,6 +134,9 @@ void hf__workers_stop(struct hf_workers *workers);
 /* An exchange's errand on a worker. */
 void hf__exchange_work(struct hf_exchange *exchange, void (*run)(struct hf_exchange *exchange));
 
+void hf__exchange_work_on(struct hf_workers *workers, struct hf_exchange *exchange,
+                          void (*run)(struct hf_exchange *exchange));
+
 /* ---- server.c ---- */
 
 struct hf_server_options {
@@ -165,6 +176,8 @@ struct hf_auth_options {
 int hf__auth_start(const struct hf_auth_options *options, struct hf_service *service,
                    struct hf_auth **ret, struct hf_error *reterr);
 int hf__auth_reload(struct hf_auth *auth, struct hf_error *reterr);
+/* Whoever waits for keys is answered now. */
+void hf__auth_hurry(struct hf_auth *auth);
 void hf__auth_stop(struct hf_auth *auth);
 
 /* ---- routes ---- */

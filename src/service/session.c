@@ -49,7 +49,6 @@ static void list(struct hf_session_entry *entry)
     pthread_mutex_lock(&sessions->mutex);
     entry->next = *bucket;
     *bucket = entry;
-    sessions->count++;
     pthread_mutex_unlock(&sessions->mutex);
     hf__gauge(&entry->service->metrics.sessions, 1);
 }
@@ -124,6 +123,24 @@ struct hf_session_entry *hf__session_entry_find(struct hf_service *service, cons
     return entry;
 }
 
+/* A place for one more, taken before it is opened. */
+static bool reserve(struct hf_service *service)
+{
+    struct hf_sessions *sessions = service->sessions;
+    pthread_mutex_lock(&sessions->mutex);
+    bool has_room = sessions->count < service->limits.sessions;
+    if (has_room) sessions->count++;
+    pthread_mutex_unlock(&sessions->mutex);
+    return has_room;
+}
+
+static void unreserve(struct hf_service *service)
+{
+    pthread_mutex_lock(&service->sessions->mutex);
+    service->sessions->count--;
+    pthread_mutex_unlock(&service->sessions->mutex);
+}
+
 /* ---- routes ---- */
 
 struct names {
@@ -161,6 +178,7 @@ static void opened(void *user, int code, const struct hf_error *error)
     struct hf_exchange *exchange = user;
     struct hf_session_entry *entry = exchange->user;
     if (code != 0) {
+        unreserve(exchange->service);
         hf__session_entry_unref(entry);
         hf__answer_failure(exchange, code, error);
         return;
@@ -178,7 +196,7 @@ void hf__v2_session_open(struct hf_exchange *exchange)
     struct hf_error error;
     if (!hf__v2_read(exchange, 1u << HF_V2_LEASE, &body)) return;
     sweep(service);
-    if (service->sessions->count >= service->limits.sessions) {
+    if (!reserve(service)) {
         exchange->retry_after_s = 1;
         hf__answer_error(exchange, 429, "too-many-sessions", "at most %u sessions at a time",
                          service->limits.sessions);
@@ -187,6 +205,7 @@ void hf__v2_session_open(struct hf_exchange *exchange)
     struct hf_session_entry *entry = hf__calloc(1, sizeof *entry);
     if (entry) entry->owner = hf__strdup(exchange->caller.owner);
     if (!entry || !entry->owner) {
+        unreserve(service);
         hf__free(entry);
         hf__answer_error(exchange, 503, "no-memory", "out of memory");
         return;
@@ -199,6 +218,8 @@ void hf__v2_session_open(struct hf_exchange *exchange)
     int code = hf__session_open(service->client, entry->owner, entry->lease_ms, opened, exchange,
                                 &entry->session, &error);
     if (code == 0) return;
+    unreserve(service);
+    entry->session = NULL;
     hf__session_entry_unref(entry);
     hf__answer_failure(exchange, code, &error);
 }

@@ -176,6 +176,7 @@ void hf__socket_park(struct hf_sockets *sockets, struct hf_exchange *exchange)
 
 void hf__socket_unpark(struct hf_sockets *sockets, struct hf_exchange *exchange)
 {
+    if (!exchange->gone) return; /* it was never parked */
     pthread_mutex_lock(&sockets->mutex);
     if (exchange->parked) {
         exchange->parked = false;

@@ -136,10 +136,34 @@ static int64_t low_s(struct hf_service *service)
     return now.known ? now.lo_unix_us / 1000000 : 0;
 }
 
+/* Only where the time is known. */
 static int64_t high_s(struct hf_service *service)
 {
     struct hf_interval now = hf__service_time(service);
     return now.hi_unix_us / 1000000;
+}
+
+static void heard(struct hf_exchange *exchange, const struct hf_answer *answer)
+{
+    struct call *call = exchange->user;
+    if (answer->code != 0) answer_failure(exchange, answer);
+    else if (!hf__service_time(exchange->service).known)
+        hf__v1_fail(exchange, 500, "Internal server error");
+    else call->again(exchange);
+}
+
+/* Times are the store's: one that has not been heard of yet is asked first. */
+static void in_time(struct hf_exchange *exchange, void (*go)(struct hf_exchange *exchange))
+{
+    struct call *call = exchange->user;
+    struct hf_op op;
+    call->again = go;
+    if (hf__service_time(exchange->service).known) {
+        go(exchange);
+        return;
+    }
+    hf__keyed_get(&call->layout, &exchange->arena, call->id, &op);
+    hf__exchange_run(exchange, &op, heard);
 }
 
 static const struct hf_condition *is_mine(struct hf_exchange *exchange)
@@ -247,9 +271,7 @@ static void send_acquire(struct hf_exchange *exchange)
 void hf__v1_acquire(struct hf_exchange *exchange)
 {
     struct call *call = begin(exchange, true, true);
-    if (!call) return;
-    call->again = send_acquire;
-    send_acquire(exchange);
+    if (call) in_time(exchange, send_acquire);
 }
 
 /* ---- renew ---- */
@@ -268,12 +290,11 @@ static void renewed(struct hf_exchange *exchange, const struct hf_answer *answer
     }
 }
 
-void hf__v1_renew(struct hf_exchange *exchange)
+static void send_renewal(struct hf_exchange *exchange)
 {
-    struct call *call = begin(exchange, true, true);
+    struct call *call = exchange->user;
     struct hf_arena *arena = &exchange->arena;
     struct hf_op op;
-    if (!call) return;
     const struct hf_condition *held = hf__cond_and(
         arena, hf__keyed_exists(&call->layout, arena),
         hf__cond_compare(arena, "expiry", HF_GE, hf__n(arena, low_s(exchange->service))));
@@ -282,6 +303,11 @@ void hf__v1_renew(struct hf_exchange *exchange)
     hf__update_count(arena, update, "leaseDuration", 0, call->body.lease_s);
     hf__update_count(arena, update, "expiry", 0, call->body.lease_s);
     hf__exchange_run(exchange, &op, renewed);
+}
+
+void hf__v1_renew(struct hf_exchange *exchange)
+{
+    if (begin(exchange, true, true)) in_time(exchange, send_renewal);
 }
 
 /* ---- release ---- */
@@ -312,8 +338,5 @@ static void send_release(struct hf_exchange *exchange)
 
 void hf__v1_release(struct hf_exchange *exchange)
 {
-    struct call *call = begin(exchange, true, false);
-    if (!call) return;
-    call->again = send_release;
-    send_release(exchange);
+    if (begin(exchange, true, false)) in_time(exchange, send_release);
 }

@@ -129,6 +129,7 @@ static void give_back(struct hf_entry *entry)
 static void stop_waiting(struct hf_service *service, const struct hf_entry *entry)
 {
     __atomic_fetch_sub(&service->waiting, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(hf__limit_waiting(service, entry->owner), 1, __ATOMIC_RELAXED);
     hf__gauge(&service->metrics.waiters, -1);
     if (entry->waits) tell_queue(service, entry->name);
 }
@@ -150,18 +151,19 @@ static void acquired(void *user, int code, struct hf_lock *lock, const struct hf
     }
     entry->lock = lock;
     hf__lock_status(lock, &status);
-    hf__hex_encode(status.grant.bytes, sizeof status.grant.bytes, entry->id);
+    bool readers = entry->shared && !entry->session;
+    if (readers) entry->id[0] = 's';
+    hf__hex_encode(status.grant.bytes, sizeof status.grant.bytes, entry->id + readers);
     hf__entry_list(entry);
     hf__count(&service->metrics.grants);
     if (status.taken_over) hf__count(&service->metrics.takeovers);
     hf__observe(&service->metrics.queue_time, hf__service_now_us(service) - entry->asked_us);
     tell(entry, "granted", NULL, NULL);
+    hf__entry_tell(entry);
     if (hf__exchange_is_gone(exchange)) {
-        give_back(entry);
         hf__answer_error(exchange, 499, "hung-up", "the caller hung up");
-        return;
+        return; /* `finished` gives it back */
     }
-    entry->answered = true;
     answer_grant(exchange, entry, false);
 }
 
@@ -171,19 +173,40 @@ static void hung_up(struct hf_exchange *exchange)
     hf_acquisition_cancel(entry->acquisition);
 }
 
-/* The answer has left, or could not (E2). */
+static bool is_shared(const struct hf_v2_body *body)
+{
+    return body->limit > 0 || hf__slice_is(body->mode, "shared");
+}
+
+/* The answer has left, or could not (E3). */
 static void finished(struct hf_exchange *exchange, bool received)
 {
     struct hf_entry *entry = exchange->user;
-    if (!received && entry->answered) give_back(entry);
+    bool got = received && exchange->status == 200;
+    if (entry->lock && !got && hf__entry_untell(entry)) give_back(entry);
     hf__entry_unref(entry);
 }
 
-/* The same call again, whose answer was lost. */
-static void repeat(struct hf_exchange *exchange, struct hf_entry *earlier)
+/* The same call again, whose answer was lost. Takes the reference. */
+static void repeat(struct hf_exchange *exchange, struct hf_entry *earlier,
+                   const struct hf_v2_body *body)
 {
-    if (hf__entry_is_listed(earlier)) {
-        answer_grant(exchange, earlier, true);
+    const char *session = earlier->session ? earlier->session->id : "";
+    bool same = earlier->limit == body->limit && earlier->shared == is_shared(body) &&
+                hf__slice_is(body->session, session);
+    if (!same) {
+        hf__answer_error(exchange, 409, "in-progress",
+                         "this idempotency key was given with another mode, limit or session");
+    } else if (hf__entry_tell(earlier)) {
+        exchange->user = earlier;
+        exchange->finished = finished;
+        if (!__atomic_load_n(&earlier->releasing, __ATOMIC_ACQUIRE) &&
+            hf_lock_left_ms(earlier->lock) > 0) {
+            answer_grant(exchange, earlier, true);
+            return;
+        }
+        hf__answer_error(exchange, 409, "in-progress", "what this key had got is being released");
+        return;
     } else {
         exchange->retry_after_s = 1;
         hf__answer_error(exchange, 409, "in-progress",
@@ -195,13 +218,18 @@ static void repeat(struct hf_exchange *exchange, struct hf_entry *earlier)
 static bool may_wait(struct hf_exchange *exchange)
 {
     struct hf_service *service = exchange->service;
+    int32_t *of_caller = hf__limit_waiting(service, exchange->caller.owner);
     unsigned waiting = (unsigned)__atomic_add_fetch(&service->waiting, 1, __ATOMIC_RELAXED);
-    if (waiting <= service->limits.waiters) return true;
+    unsigned own = (unsigned)__atomic_add_fetch(of_caller, 1, __ATOMIC_RELAXED);
+    unsigned own_most = service->limits.waiters_per_caller;
+    if (waiting <= service->limits.waiters && (!own_most || own <= own_most)) return true;
     __atomic_fetch_sub(&service->waiting, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(of_caller, 1, __ATOMIC_RELAXED);
     hf__count(&service->metrics.refused_limit);
     exchange->retry_after_s = 1;
-    hf__answer_error(exchange, 429, "too-many-waiters", "at most %u callers can wait at a time",
-                     service->limits.waiters);
+    hf__answer_error(exchange, 429, "too-many-waiters",
+                     "at most %u acquires at a time, and %u of one owner", service->limits.waiters,
+                     own_most ? own_most : service->limits.waiters);
     return false;
 }
 
@@ -232,12 +260,12 @@ static struct hf_entry *prepare(struct hf_exchange *exchange, const char *name,
     if (!entry || (key && !hf__entry_claim_key(entry, &other))) {
         hf__session_entry_unref(session);
         if (entry) hf__entry_unref(entry);
-        if (other) repeat(exchange, other);
+        if (other) repeat(exchange, other, body);
         else hf__answer_error(exchange, 503, "no-memory", "out of memory");
         return NULL;
     }
     entry->session = session;
-    entry->shared = body->limit > 0 || hf__slice_is(body->mode, "shared");
+    entry->shared = is_shared(body);
     entry->limit = body->limit;
     entry->waits = body->wait_ms > 0;
     entry->acquiring = exchange;
@@ -255,7 +283,7 @@ void hf__v2_acquire(struct hf_exchange *exchange)
     struct hf_error error;
     const char *name = hf__v2_name(exchange);
     if (!name || !hf__v2_read(exchange, allowed, &body)) return;
-    bool shared = body.limit > 0 || hf__slice_is(body.mode, "shared");
+    bool shared = is_shared(&body);
     if (hf__slice_is(body.mode, "exclusive") && body.limit > 0) {
         hf__answer_error(exchange, 400, "invalid", "\"limit\": an exclusive lock has none");
         return;
@@ -318,11 +346,24 @@ static struct hf_entry *find(struct hf_exchange *exchange, const struct hf_v2_bo
     return NULL;
 }
 
+/* 32 hex digits, and perhaps an s: nothing that could name another lock. */
+static bool is_grant(struct hf_slice text)
+{
+    if (text.len && text.ptr[0] == 's') text = hf__slice_skip(text, 1);
+    for (size_t i = 0; i < text.len; i++) {
+        if (hf__hex_value(text.ptr[i]) < 0) return false;
+    }
+    return text.len == 32;
+}
+
 static bool read_grant(struct hf_exchange *exchange, uint32_t also, struct hf_v2_body *ret)
 {
     if (!hf__v2_name(exchange) || !hf__v2_read(exchange, BIT(GRANT) | also, ret)) return false;
-    if (ret->grant.ptr) return true;
-    hf__answer_error(exchange, 400, "invalid", "\"grant\": is missing; give what acquire answered");
+    if (ret->grant.ptr && is_grant(ret->grant)) return true;
+    if (ret->grant.ptr) hf__answer_error(exchange, 409, "lost", "there is no such grant");
+    else
+        hf__answer_error(exchange, 400, "invalid",
+                         "\"grant\": is missing; give what acquire answered");
     return false;
 }
 
@@ -444,7 +485,9 @@ static void release_detached(struct hf_exchange *exchange)
     struct hf_error error;
     struct hf_json_writer json;
     if (!is_callers(exchange)) return;
-    int code = hf_grant_release(service->client, detached->grant, &error);
+    const struct hf_v2_body *body = &detached->body;
+    const char *data = body->has_data ? (body->data.ptr ? body->data.ptr : "") : NULL;
+    int code = hf__grant_release(service->client, detached->grant, data, body->data.len, &error);
     if (code != 0) {
         grant_failed(exchange, code, &error);
         return;
@@ -511,19 +554,14 @@ static void pick(void *user, struct hf_entry *entry)
     held->entry = entry;
 }
 
-static void ignore(void *user, int code, const struct hf_error *error)
-{
-    (void)user, (void)code, (void)error;
-}
-
 /* Ours hear of it at once: by asking the store whether they still hold it. */
 static void have_ours_look(struct hf_exchange *exchange)
 {
     struct held held = {.name = exchange->parts[2].ptr};
     hf__entries_each(exchange->service, pick, &held);
     if (!held.entry) return;
-    if (held.entry->session) hf__session_renew(held.entry->session->session, ignore, NULL, NULL);
-    else hf__lock_renew_async(held.entry->lock, 0, ignore, NULL, NULL);
+    if (held.entry->session) hf__session_look(held.entry->session->session);
+    else hf__lock_look(held.entry->lock);
     hf__entry_unref(held.entry);
 }
 
@@ -619,7 +657,7 @@ void hf__v2_force(struct hf_exchange *exchange)
         return;
     }
     exchange->user = body;
-    hf__exchange_work(exchange, force);
+    hf__exchange_work_on(exchange->service->forcers, exchange, force);
 }
 
 void hf__v2_whoami(struct hf_exchange *exchange)

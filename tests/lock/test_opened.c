@@ -223,10 +223,57 @@ TEST(whose_it_is_stands_in_the_record_and_in_what_is_asked_of_it)
     want((struct hf_want){.name = HF_LIT("job")});
     CHECK_INT(a->last_code, HF_ERR_HELD);
     CHECK(strstr(a->last_error.message, "dave"));
-    rig_run(&rig, 3000); /* its time is up, and it says so in the table, under the right name */
+    rig_run(&rig, 3000);
     CHECK_INT(a->last_reason, HF_REASON_EXPIRED);
-    CHECK_STR(rig_show(&rig, &arena, "job"), "");
     hf__arena_free(&arena);
+    rig_free(&rig);
+}
+
+TEST(a_grant_that_others_renewed_is_not_given_back)
+{
+    struct hf_arena arena = {0};
+    start(NULL);
+    want((struct hf_want){.name = HF_LIT("job"), .lease_ms = 3000});
+    const char *item = rig_show(&rig, &arena, "job");
+    char renewed[2048];
+    const char *version = strstr(item, "\"version\":{\"N\":\"1\"}");
+    CHECK(version);
+    snprintf(renewed, sizeof renewed, "%.*s\"version\":{\"N\":\"2\"}%s", (int)(version - item),
+             item, version + strlen("\"version\":{\"N\":\"1\"}"));
+    rig_put(&rig, "job", renewed); /* by its grant, through another process */
+    rig_run(&rig, 3000);
+    CHECK_INT(a->finals, 1);
+    CHECK(strstr(rig_show(&rig, &arena, "job"), "\"grant\""));
+    hf__arena_free(&arena);
+    rig_free(&rig);
+}
+
+TEST(a_release_elsewhere_is_noticed_when_somebody_asks)
+{
+    start(NULL);
+    want((struct hf_want){.name = HF_LIT("job"), .lease_ms = 60000});
+    rig_put(&rig, "job", NULL);
+    want((struct hf_want){.name = HF_LIT("job")});
+    CHECK_INT(a->last_code, HF_ERR_HELD); /* as far as is known here; but now we look */
+    CHECK_INT(a->last_reason, HF_REASON_DELETED);
+    want((struct hf_want){.name = HF_LIT("job")});
+    CHECK_INT(a->last_code, 0);
+    rig_free(&rig);
+}
+
+TEST(a_lock_that_comes_while_its_session_is_closed_is_given_back)
+{
+    struct hf_job opening = {0}, closing = {0};
+    struct hf_attempt *attempt;
+    start(NULL);
+    struct hf_lease *session = open_session(&opening, 60000);
+    struct hf_want given = {.name = HF_LIT("job"), .timeout_ms = 5000, .session = session};
+    CHECK_INT(hf__core_acquire(&a->core, &given, rig.now_us, &attempt, NULL), 0);
+    hf__core_session_close(&a->core, session, &closing, rig.now_us); /* its write is on the way */
+    rig_run(&rig, 5000);
+    CHECK(a->last_code != 0);
+    CHECK_INT(a->last_job, 0);
+    CHECK_INT(try_as_other("job"), 0);
     rig_free(&rig);
 }
 
@@ -259,6 +306,9 @@ int main(int argc, char **argv)
         RUN(what_is_left_stays_held_until_its_lease_ends),
         RUN(a_job_of_a_session_ends_also_when_the_client_does),
         RUN(whose_it_is_stands_in_the_record_and_in_what_is_asked_of_it),
+        RUN(a_grant_that_others_renewed_is_not_given_back),
+        RUN(a_release_elsewhere_is_noticed_when_somebody_asks),
+        RUN(a_lock_that_comes_while_its_session_is_closed_is_given_back),
         RUN(a_nudge_spares_who_waits_the_next_look),
     };
     return RUN_TESTS(tests);

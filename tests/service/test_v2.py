@@ -238,7 +238,7 @@ class Queues(V2Test):
     def test_a_grant_that_nobody_received_is_given_back(self):
         """Many hang up at the very moment they are served: the lock is never stuck."""
         for _ in range(30):
-            grant = self.acquire("job", lease_ms=60000)
+            grant = self.acquire("job", lease_ms=60000, wait_ms=10000)
             self.assertEqual(grant.status, 200, grant)
             waiting = parked(self.service.port, "/v2/locks/job/acquire", {"wait_ms": 30000, "lease_ms": 60000})
             wait_until(lambda: self.service.metric("waiters") == 1)
