@@ -180,7 +180,8 @@ static void opened(void *user, int code, const struct hf_error *error)
     if (code != 0) {
         unreserve(exchange->service);
         hf__session_entry_unref(entry);
-        hf__answer_failure(exchange, code, error);
+        /* One that was never there cannot be lost: the service is being stopped. */
+        hf__answer_failure(exchange, code == HF_ERR_LOST ? HF_ERR_CLOSED : code, error);
         return;
     }
     list(entry);

@@ -383,12 +383,33 @@ class Rates(ServiceTest):
             connection.close()
         wait_until(lambda: service.metric("waiters") == 0)
 
+    def test_waiters_of_one_caller_are_limited(self):
+        service = self.start("--max-waiters-per-caller", "1")
+        service.post("/v2/locks/job/acquire")
+        with harness.parked(service.port, "/v2/locks/job/acquire", {"wait_ms": 60000}):
+            wait_until(lambda: service.metric("waiters") == 1)
+            self.assertEqual(service.post("/v2/locks/job/acquire", {"wait_ms": 60000}).status, 429)
+
+    def test_every_call_that_reaches_the_store_counts(self):
+        service = self.start("--rate", "5")
+        target = {"X-Amz-Target": "DynamoDB_20120810.ListTables"}
+        statuses = {service.post("/", {}, headers=target).status for _ in range(30)}
+        self.assertEqual(statuses, {200, 400})
+
     def test_sessions_are_limited(self):
         service = self.start("--max-sessions", "1")
         first = service.post("/v2/sessions")["session"]
         self.assertEqual(service.post("/v2/sessions").status, 429)
         service.post(f"/v2/sessions/{first}/end")
         self.assertEqual(service.post("/v2/sessions").status, 200)
+
+
+class Wanted(ServiceTest):
+    def test_authentication_that_is_wanted_and_not_configured_lets_nobody_in(self):
+        service = self.start(env={"AUTHENTICATION_DISABLED": "false"})
+        answer = service.post("/v1/space/lock/name/acquire", {"instanceId": "i", "leaseDuration": 9})
+        self.assertEqual((answer.status, answer["message"]), (401, "Unauthorized"))
+        self.assertEqual(service.get("/v2/locks").status, 401)
 
 
 class Signed(ServiceTest):

@@ -196,6 +196,22 @@ class Beside(ServiceTest):
         self.assertEqual(service.post("/v2/locks/space:name/acquire").status, 200)
         self.assertEqual([lock["name"] for lock in service.get("/v2/locks").json["locks"]], ["space:name"])
 
+    @unittest.skipIf(harness.DYNAMODB, "the embedded store is the endpoint")
+    def test_a_store_that_comes_up_late_is_asked_for_its_time_first(self):
+        port = harness.socket.create_server(("127.0.0.1", 0))
+        number = port.getsockname()[1]
+        port.close()
+        late = self.start("--format", "lockservice",
+                          store=f"dynamodb://locks?region=us-east-1&endpoint=http://127.0.0.1:{number}",
+                          env={"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"})
+        self.start("--format", "lockservice", "--listen", f"127.0.0.1:{number}")
+        body = {"instanceId": "one", "leaseDuration": 60}
+        harness.wait_until(lambda: late.post("/v1/space/lock/name/acquire", body).status == 200)
+        answer = late.post("/v1/space/lock/name/acquire", body)
+        self.assertGreater(answer["expiry"], time.time())
+        answer = late.post("/v1/space/lock/name/acquire", {**body, "instanceId": "two"})
+        self.assertEqual(answer.status, 423)
+
     @unittest.skipUnless(harness.DYNAMODB, "DynamoDB's settings")
     def test_lockservicecentrals_own_settings_are_enough(self):
         self.create_table("--format", "lockservice")

@@ -341,6 +341,38 @@ class Sessions(V2Test):
         second.close()
 
 
+class Several(V2Test):
+    """Two services on one table, and one that is restarted."""
+
+    def setUp(self):
+        super().setUp()
+        self.other = self.start()
+
+    def test_a_grant_is_good_everywhere(self):
+        granted = self.acquire("job", lease_ms=1500)
+        end = time.monotonic() + 4
+        while time.monotonic() < end:
+            renewed = self.other.post("/v2/locks/job/renew", {"grant": granted["grant"]})
+            self.assertEqual((renewed.status, renewed["token"]), (200, granted["token"]), renewed)
+            self.assertEqual(self.acquire("job").status, 423)
+            time.sleep(0.3)
+        self.assertEqual(self.renew("job", granted["grant"]).status, 200)
+
+    def test_what_one_releases_the_other_gives_out(self):
+        granted = self.acquire("job", lease_ms=60000)
+        released = self.other.post("/v2/locks/job/release", {"grant": granted["grant"], "data": "done"})
+        self.assertEqual(released.status, 200)
+        self.assertEqual(self.service.get("/v2/locks/job")["data"], "done")
+        wait_until(lambda: self.acquire("job").status == 200, seconds=10)
+
+    def test_one_lock_cannot_be_released_in_the_name_of_another(self):
+        self.acquire("q")
+        grant = self.acquire("q%23x")["grant"]
+        for text in [f"x#{grant}", grant.upper() + "x", "s" + grant, " " + grant]:
+            self.assertEqual(self.other.post("/v2/locks/q/release", {"grant": text}).status, 409, text)
+        self.assertTrue(self.service.get("/v2/locks/q%23x")["held"])
+
+
 class Force(V2Test):
     def force(self, name):
         return self.service.post(f"/v2/locks/{name}/force-release", {"reason": "its machine burnt"})
@@ -493,6 +525,31 @@ class Operation(V2Test):
         self.assertEqual(again.post("/v2/locks/job/release", {"grant": granted["grant"]}).status, 200)
         self.assertEqual(read_answer(waiting)[0], 200)
         waiting.close()
+
+    def test_sigterm_cuts_short_what_does_not_end(self):
+        if DYNAMODB:
+            self.skipTest("once is enough")
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            store = f"dynamodb://locks?region=us-east-1&endpoint=http://127.0.0.1:{silent.getsockname()[1]}"
+            service = self.start("--drain", "300ms", store=store,
+                                 env={"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"})
+            calls = [parked(service.port, "/v2/locks/job/acquire", {"wait_ms": 60000}),
+                     parked(service.port, "/v1/space/lock/name/acquire", {"instanceId": "i", "leaseDuration": 9}),
+                     parked(service.port, "/v2/locks/job/renew", {"grant": "0" * 32}),
+                     parked(service.port, "/v2/sessions", {}),
+                     parked(service.port, "/v2/locks/job/force-release", {"reason": "r"})]
+            time.sleep(0.5)
+            service.process.send_signal(signal.SIGTERM)
+            for call in calls:
+                self.assertGreaterEqual(read_answer(call)[0], 500)
+                call.close()
+            self.assertEqual(service.process.wait(timeout=30), 0)
+
+    def test_sessions_are_secret(self):
+        session = self.session()
+        self.service.post(f"/v2/sessions/{session}/renew")
+        wait_until(lambda: len(self.service.lines()) >= 2)
+        self.assertNotIn(session, self.service.errors())
 
     def test_health(self):
         self.assertEqual(self.service.get("/healthz").json, {"status": "ok"})
