@@ -287,6 +287,7 @@ int serve_run(struct cli *cli, struct serve_options *given)
     notify("READY=1");
     wait_for_end(service);
     notify("STOPPING=1");
-    hf__service_stop(service, given->drain_ms ? given->drain_ms : DRAIN_MS);
+    if (!hf__service_stop(service, given->drain_ms ? given->drain_ms : DRAIN_MS))
+        _exit(EXIT_INTERNAL);
     return 0;
 }

@@ -484,16 +484,21 @@ void hf__events_drain(struct hf_events *events)
     pthread_mutex_unlock(&events->mutex);
 }
 
+void hf__events_halt(struct hf_events *events)
+{
+    if (!events || !events->has_thread) return;
+    pthread_mutex_lock(&events->mutex);
+    events->stopping = true;
+    pthread_cond_signal(&events->wake);
+    pthread_mutex_unlock(&events->mutex);
+    pthread_join(events->thread, NULL);
+    events->has_thread = false;
+}
+
 void hf__events_stop(struct hf_events *events)
 {
     if (!events) return;
-    if (events->has_thread) {
-        pthread_mutex_lock(&events->mutex);
-        events->stopping = true;
-        pthread_cond_signal(&events->wake);
-        pthread_mutex_unlock(&events->mutex);
-        pthread_join(events->thread, NULL);
-    }
+    hf__events_halt(events);
     for (size_t i = 0; i < BUCKETS; i++) {
         for (struct known *known = events->known[i]; known; known = known->next)
             known->held = false;

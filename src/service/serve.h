@@ -60,8 +60,8 @@ int hf__service_start(const struct hf_serve_options *options, struct hf_service 
 int hf__service_reload(struct hf_service *service, struct hf_error *reterr);
 /*
  * Takes no more; answers those who wait; gives what is under way so long to end. Locks that were
- * granted stay as they are.
+ * granted stay as they are. False: some requests did not end; end the process.
  */
-void hf__service_stop(struct hf_service *service, int64_t drain_ms);
+bool hf__service_stop(struct hf_service *service, int64_t drain_ms);
 
 #endif

@@ -233,12 +233,13 @@ static void dismantle(struct hf_service *service)
     hf__server_stop(service->server);
     hf__workers_stop(service->workers);
     hf__workers_stop(service->forcers);
-    hf__events_stop(service->events);
+    hf__events_halt(service->events);
     if (service->client) {
         if (service->sessions) hf__sessions_stop(service);
         hf__client_leave_locks(service->client);
         hf_client_close(service->client, CLOSE_MS);
     }
+    hf__events_stop(service->events); /* the last locks have ended */
     hf__grants_stop(service);
     hf__auth_stop(service->auth);
     hf__tls_stop(service->tls);
@@ -328,7 +329,7 @@ static void hurry(struct hf_service *service)
     pthread_mutex_unlock(&service->calls_mutex);
 }
 
-void hf__service_stop(struct hf_service *service, int64_t drain_ms)
+bool hf__service_stop(struct hf_service *service, int64_t drain_ms)
 {
     __atomic_store_n(&service->draining, 1, __ATOMIC_RELAXED);
     hf__server_quiesce(service->server);
@@ -340,8 +341,9 @@ void hf__service_stop(struct hf_service *service, int64_t drain_ms)
         if (!wait_until_idle(service, HURRY_MS)) {
             hf__log(&service->log, HF_LOG_ERROR, "%d requests do not end; leaving them",
                     __atomic_load_n(&service->busy, __ATOMIC_RELAXED));
-            return; /* the process ends anyway */
+            return false;
         }
     }
     dismantle(service);
+    return true;
 }
