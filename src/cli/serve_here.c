@@ -73,7 +73,10 @@ static int listen_on(const char *text, struct listener *ret, struct hf_error *re
     char host[256];
     const char *colon = strrchr(text, ':');
     size_t len = colon ? (size_t)(colon - text) : 0;
-    if (!colon || len >= sizeof host || !colon[1])
+    int64_t port;
+    bool good_port =
+        colon && hf__parse_int64(hf__slice_str(colon + 1), &port) && port >= 0 && port <= 65535;
+    if (!colon || len >= sizeof host || !good_port)
         return hf__error_set(reterr, HF_ERR_INVALID,
                              "--listen %.100s: write ADDRESS:PORT, such as 127.0.0.1:8080", text);
     snprintf(host, sizeof host, "%.*s", (int)len, text);
@@ -238,6 +241,12 @@ static int fill(struct cli *cli, const struct serve_options *given, const struct
                              "--jwt-issuer, --jwt-jwks or --client-ca), or that everybody may "
                              "(--no-auth)",
                              listener->address);
+    if (!has_auth && !given->no_auth &&
+        (given->jwt_audience || given->admins || given->admin_claim))
+        return hf__error_set(
+            reterr, HF_ERR_INVALID,
+            "--jwt-audience, --admin and --admin-claim say more of callers who are known: "
+            "say how (--tokens, --jwt-issuer, --jwt-jwks or --client-ca)");
     if (!ret->dynamodb_key_id != !ret->dynamodb_secret)
         return hf__error_set(reterr, HF_ERR_INVALID,
                              "set HOLDFAST_DYNAMODB_ACCESS_KEY_ID and "

@@ -206,6 +206,7 @@ const struct hf_format hf__format_dlock = {
     .default_key = "key",
     .can = HF_CAN_TOKEN | HF_CAN_EXPIRE | HF_CAN_RENEW | HF_CAN_FORCE | HF_NEEDS_CLOCK,
     .skew_ms = 10000,
+    .owner_has_grant = true,
     .read = read_lock,
     .parse = parse,
     .acquire = acquire,

@@ -225,6 +225,7 @@ struct hf_format {
     const char *default_sort_value;
     const char *ttl_name;         /* the attribute for the table's TTL; NULL: none */
     int64_t skew_ms;              /* how far clocks may differ; 0: the client's default */
+    bool owner_has_grant;         /* our owner texts end with /GRANT, which is not to be shown */
     const char *const *own_names; /* its attributes, which others may not have; ends in NULL */
     unsigned can;                 /* enum hf_format_ability */
 

@@ -149,6 +149,17 @@ void hf__lease_end(struct hf_core *core, struct hf_lease *lease, enum hf_reason 
     hf__lease_unref(core, lease);
 }
 
+/* Nobody but us could have renewed it: what it kept is free. */
+static void give_back_all(struct hf_core *core, struct hf_lease *session, int64_t now_us)
+{
+    for (struct hf_list *at = session->grants.next; at != &session->grants; at = at->next) {
+        const struct hf_grant *grant = HF_CONTAINER(at, struct hf_grant, of_lease);
+        if (grant->state == HF_GRANT_HELD)
+            hf__give_back(core, grant->name, grant->limit > 0 ? 's' : 'x', &grant->id, 0,
+                          &session->id, hf__grant_owner(core, grant), now_us);
+    }
+}
+
 /* The time is up. Nobody needs to wait for what we gave up: say so, if the store listens. */
 static void expire(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
 {
@@ -160,6 +171,7 @@ static void expire(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
     struct hf_slice owner =
         grant ? hf__arena_copy(&arena, hf__grant_owner(core, grant)) : HF_LIT("");
     if (name) name->refs++;
+    if (lease->opened) give_back_all(core, lease, now_us);
     if (lease->failures > 0) {
         struct hf_error detail;
         hf__error_set(&detail, 0, "%s, for the last %lld ms", hf_error_meaning(lease->failure_code),

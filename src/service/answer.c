@@ -82,7 +82,7 @@ static const struct {
     {HF_ERR_TIMED_OUT, 423, 0},   {HF_ERR_LOST, 409, 0},        {HF_ERR_ABSENT, 404, 0},
     {HF_ERR_THROTTLED, 503, 1},   {HF_ERR_UNREACHABLE, 503, 1}, {HF_ERR_BUSY, 503, 1},
     {HF_ERR_CLOSED, 503, 1},      {HF_ERR_CANCELLED, 503, 1},   {HF_ERR_OUTCOME_UNKNOWN, 504, 0},
-    {HF_ERR_NO_MEMORY, 503, 1},   {HF_ERR_FULL, 507, 0},
+    {HF_ERR_NO_TABLE, 503, 1},    {HF_ERR_NO_MEMORY, 503, 1},   {HF_ERR_FULL, 507, 0},
 };
 
 void hf__answer_failure(struct hf_exchange *exchange, int code, const struct hf_error *error)
@@ -93,7 +93,8 @@ void hf__answer_failure(struct hf_exchange *exchange, int code, const struct hf_
         status = statuses[i].status;
         exchange->retry_after_s = statuses[i].retry_after_s;
     }
-    hf__answer_error(exchange, status, hf_error_name(code), "%s", error->message);
+    const char *hint = code == HF_ERR_NO_TABLE ? "; create it with: holdfast table create" : "";
+    hf__answer_error(exchange, status, hf_error_name(code), "%s%s", error->message, hint);
 }
 
 bool hf__percent_decode(struct hf_arena *arena, struct hf_slice text, bool plus,

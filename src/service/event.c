@@ -226,7 +226,9 @@ static void compare(struct hf_events *events, const struct hf_lock_info *info, i
         .expires_unix_ms = info->expires_unix_ms,
     };
     bool tells = info->held != known->held || (info->held && other);
-    if (!tells && info->held && info->expires_unix_ms != known->expires_unix_ms) {
+    /* Some formats keep whole seconds. */
+    int64_t moved_ms = info->expires_unix_ms - known->expires_unix_ms;
+    if (!tells && info->held && (moved_ms > 1000 || moved_ms < -1000)) {
         what.type = "renewed";
         tells = true;
     }

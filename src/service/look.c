@@ -77,6 +77,7 @@ void hf__put_lock(struct hf_exchange *exchange, struct hf_json_writer *json,
         int64_t left_ms = info->expires_unix_ms - now.lo_unix_us / 1000;
         hf__put_number(json, "expires_unix_ms", info->expires_unix_ms);
         if (now.known && info->held) hf__put_number(json, "left_ms", left_ms > 0 ? left_ms : 0);
+        if (now.known && info->held && left_ms <= 0) hf__put_bool(json, "expired", true);
     }
     hf__put_number(json, "waiters",
                    info->waiters + (int64_t)hf__client_queue(service->client, info->name));
@@ -92,7 +93,8 @@ struct look {
     struct hf_record record;
     struct hf_liveness liveness; /* of its latest session */
     bool has_liveness;
-    size_t next; /* the session to read */
+    size_t next;  /* the session to read */
+    bool is_gone; /* the session that kept it is no more */
 };
 
 static void answer(struct hf_exchange *exchange)
@@ -101,7 +103,7 @@ static void answer(struct hf_exchange *exchange)
     const struct hf_core_options *core = &exchange->service->client->core.options;
     struct hf_json_writer json;
     if (!look->record.exists) {
-        hf__answer_error(exchange, 404, "absent", "nobody has held this lock, or not for long");
+        hf__answer_error(exchange, 404, "absent", "there is no record of this lock");
         return;
     }
     const struct hf_liveness *liveness = look->has_liveness       ? &look->liveness
@@ -111,6 +113,10 @@ static void answer(struct hf_exchange *exchange)
     if (!info) {
         hf__answer_error(exchange, 503, "no-memory", "out of memory");
         return;
+    }
+    if (look->is_gone) { /* whoever asks for it gets it */
+        info->held = false;
+        info->holders = 0;
     }
     exchange->token = info->token;
     hf__answer_begin(exchange, 200, &json);
@@ -132,6 +138,7 @@ static void got_session(struct hf_exchange *exchange, const struct hf_answer *go
     }
     core->format->sessions->parse(&core->layout, &exchange->arena, got->has_item, got->item,
                                   &session);
+    if (!session.exists && look->record.exclusive) look->is_gone = true;
     if (session.exists && !session.damaged &&
         session.liveness.expires_unix_ms >= look->liveness.expires_unix_ms) {
         look->liveness = session.liveness;

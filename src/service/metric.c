@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "service/service.h"
+#include "service/session.h"
 
 /* Microseconds: from what a read takes to what nobody waits for. */
 static const int64_t bounds_us[HF_METRIC_BUCKETS] = {100,     250,     500,      1000,     2500,
@@ -113,6 +114,7 @@ void hf__metrics_page(struct hf_exchange *exchange)
     };
     exchange->status = 200;
     exchange->content_type = "text/plain; version=0.0.4; charset=utf-8";
+    hf__sessions_sweep(exchange->service);
     put_requests(buf, metrics);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         head(buf, numbers[i].name, numbers[i].type, numbers[i].help);

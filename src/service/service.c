@@ -195,7 +195,7 @@ static void learn_time(struct hf_service *service)
                        core->layout.key_type == HF_N ? HF_LIT("0") : HF_LIT("holdfast-ready"),
                        &call.op);
     if (hf__store_run(service->store, &call) != 0)
-        hf__log(&service->log, HF_LOG_WARN, "the store does not answer yet: %s",
+        hf__log(&service->log, HF_LOG_WARN, "the store cannot be used yet: %s",
                 call.answer.error.message);
     hf__arena_free(&arena);
 }

@@ -71,7 +71,7 @@ static void unlist(struct hf_session_entry *entry)
 }
 
 /* Those that have ended are in nobody's way, but take room. */
-static void sweep(struct hf_service *service)
+void hf__sessions_sweep(struct hf_service *service)
 {
     struct hf_sessions *sessions = service->sessions;
     struct hf_session_entry *ended = NULL;
@@ -196,7 +196,7 @@ void hf__v2_session_open(struct hf_exchange *exchange)
     struct hf_v2_body body;
     struct hf_error error;
     if (!hf__v2_read(exchange, 1u << HF_V2_LEASE, &body)) return;
-    sweep(service);
+    hf__sessions_sweep(service);
     if (!reserve(service)) {
         exchange->retry_after_s = 1;
         hf__answer_error(exchange, 429, "too-many-sessions", "at most %u sessions at a time",

@@ -22,6 +22,8 @@ void hf__sessions_stop(struct hf_service *service);
 /* The caller's session with this id, live or not; a reference, or NULL. */
 struct hf_session_entry *hf__session_entry_find(struct hf_service *service, const char *id,
                                                 const char *owner);
+/* Forgets those that have ended. */
+void hf__sessions_sweep(struct hf_service *service);
 void hf__session_entry_unref(struct hf_session_entry *entry);
 
 #endif

@@ -290,7 +290,7 @@ void hf__v2_acquire(struct hf_exchange *exchange)
     }
     if (shared && !body.session.ptr && service->client->core.options.format->sessions) {
         hf__answer_error(exchange, 400, "invalid",
-                         "\"session\": a shared lock needs a session; open one with POST "
+                         "\"session\": shared locks and semaphores need one; open it with POST "
                          "/v2/sessions and give its id");
         return;
     }

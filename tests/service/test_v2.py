@@ -472,6 +472,30 @@ class Events(V2Test):
         wait_until(lambda: self.service.metric("streams") == 0)
 
 
+class Formats(ServiceTest):
+    """What another table format makes of it."""
+
+    @unittest.skipIf(DYNAMODB, "the embedded store makes its tables")
+    def test_acquire_renew_and_release_in_every_format(self):
+        for name, lock in [("awslabs", "job"), ("dynamolock", "job"), ("dlock", "job"), ("lockservice", "team:job"),
+                           ("single-table", "job"), ("fail-open", "job"), ("fail-closed", "job")]:
+            service = self.start("--format", name, store=f"file:{self.path}/{name}.db")
+            granted = service.post(f"/v2/locks/{lock}/acquire")
+            self.assertEqual((granted.status, granted["owner"]), (200, "anonymous"), (name, granted))
+            shown = service.get(f"/v2/locks/{lock}")
+            self.assertEqual((shown["held"], shown["owner"]), (True, "anonymous"), (name, shown))
+            for answer in [shown, service.get("/v2/locks")]:
+                self.assertNotIn(granted["grant"], answer.text, name)
+            self.assertEqual(service.post(f"/v2/locks/{lock}/acquire").status, 423, name)
+            if name != "fail-closed":
+                renewed = service.post(f"/v2/locks/{lock}/renew", {"grant": granted["grant"]})
+                self.assertEqual(renewed.status, 200, (name, renewed))
+            again = self.start("--format", name, store=f"file:{self.path}/{name}.db")
+            released = again.post(f"/v2/locks/{lock}/release", {"grant": granted["grant"]})
+            self.assertEqual(released.status, 200, (name, released))
+            wait_until(lambda: again.post(f"/v2/locks/{lock}/acquire", {"wait_ms": 5000}).status == 200)
+
+
 class Operation(V2Test):
     def test_one_line_per_request_without_secrets(self):
         grant = self.acquire("job")["grant"]

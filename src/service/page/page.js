@@ -9,7 +9,7 @@
   const history = []; /* of all locks, oldest first */
   const MOST = 2000, KEPT = 1000;
   let token = sessionStorage.getItem("token") || "";
-  let lastEvent = "0", admin = false, me = "", skew = 0, shown = null, following = false;
+  let lastEvent = "0", admin = false, me = "", format = "", skew = 0, shown = null, following = false;
 
   const headers = () => (token ? { Authorization: "Bearer " + token } : {});
   const now = () => Date.now() + skew;
@@ -74,7 +74,7 @@
     const timed = lock.held && lock.expires && lock.lease;
     lock.track.hidden = !timed;
     if (!timed) {
-      lock.time.textContent = lock.held ? "kept by a session" : "";
+      lock.time.textContent = !lock.held ? "" : format === "holdfast" ? "kept by a session" : "not known";
       lock.box.classList.add("untimed");
       return;
     }
@@ -313,6 +313,7 @@
     const who = await answer.json();
     admin = who.admin;
     me = who.owner;
+    format = who.format;
     skew = who.now_unix_ms - (asked + Date.now()) / 2;
     byId("state").title = `as ${me}`;
   };
