@@ -196,6 +196,13 @@ void hf__lock_status(const struct hf_lock *lock, struct hf_lock_status *ret)
     pthread_mutex_unlock(&client->mutex);
 }
 
+void hf__client_by_grant(struct hf_client *client)
+{
+    if (hf__client_enter(client, NULL) != 0) return;
+    client->core.options.by_grant = true;
+    hf__client_leave(client);
+}
+
 size_t hf__client_queue(struct hf_client *client, const char *name)
 {
     if (hf__client_enter(client, NULL) != 0) return 0;

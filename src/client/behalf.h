@@ -62,6 +62,9 @@ int hf__force_async(struct hf_client *client, const char *name, const char *by, 
 int hf__grant_release(struct hf_client *client, const char *grant, const void *data, size_t size,
                       struct hf_error *reterr);
 
+/* From now on others may renew and release its locks by their grants. Before the first of them. */
+void hf__client_by_grant(struct hf_client *client);
+
 /* How many wait for the lock here. */
 size_t hf__client_queue(struct hf_client *client, const char *name);
 /* Somebody outside has let go of it: whoever waits here asks at once. */

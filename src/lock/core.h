@@ -65,8 +65,9 @@ struct hf_core_options {
     int margin_per_mille;
     enum hf_expiry_mode judge;
     enum hf_session_use session;
-    size_t own_leases;            /* AUTO: so many locks keep their own lease */
-    bool hold_on_unavailable;     /* K2's exception, for those who ask for it */
+    size_t own_leases;        /* AUTO: so many locks keep their own lease */
+    bool hold_on_unavailable; /* K2's exception, for those who ask for it */
+    bool by_grant; /* others may renew and release our locks by their grants: the service */
     uint64_t (*draw)(void *user); /* 64 random bits */
     void *draw_user;
     struct hf_log log;

@@ -182,7 +182,7 @@ static void expire(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
         hf__lease_end(core, lease, HF_REASON_EXPIRED, 0, NULL, now_us);
     }
     if (lease->is_session) hf__session_drop(core, &id, now_us);
-    else if (name && core->options.period_ms > 0) /* otherwise somebody else may have renewed it */
+    else if (name && !core->options.by_grant) /* otherwise somebody else may have renewed it */
         hf__give_back(core, name, kind, &id, lease->version, NULL, owner, now_us);
     hf__name_unref(core, name);
     hf__arena_free(&arena);

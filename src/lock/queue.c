@@ -111,7 +111,7 @@ void hf__core_nudge(struct hf_core *core, struct hf_slice name, int64_t now_us)
  */
 void hf__core_recheck(struct hf_core *core, struct hf_grant *grant, int64_t now_us)
 {
-    if (core->options.period_ms > 0 || grant->state != HF_GRANT_HELD || !grant->lease) return;
+    if (!core->options.by_grant || grant->state != HF_GRANT_HELD || !grant->lease) return;
     if (grant->rechecked_us && now_us - grant->rechecked_us < RECHECK_US) return;
     struct hf_errand *errand = hf__errand_for(core, HF_ERRAND_RECHECK, grant);
     if (!errand) return;

@@ -151,6 +151,7 @@ static int open_client(struct hf_service *service, const struct hf_serve_options
     client.log_level = service->log.least;
     int code = hf_client_new(&client, &service->client, reterr);
     if (code != 0) return code;
+    hf__client_by_grant(service->client);
     service->format = service->client->core.options.format->name;
     return 0;
 }

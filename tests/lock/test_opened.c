@@ -13,6 +13,7 @@ static void start(const struct hf_format *format)
     if (format) options.format = format;
     options.period_ms = options.warn_ms = 0;
     options.session = HF_USE_SESSION_NEVER;
+    options.by_grant = true;
     rig_init(&rig);
     for (int i = 0; i < 2; i++) {
         CHECK_INT(rig_add(&rig, &options), i);
