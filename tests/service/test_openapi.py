@@ -16,8 +16,11 @@ class Document(ServiceTest):
         place = os.path.join(self.path, "openapi.yaml")
         with open(place, "w") as file:
             file.write(document)
+        with open(os.path.join(self.path, "schemathesis.toml"), "w") as file: # what it makes may be too large, too
+            file.write('[checks]\nnegative_data_rejection.expected-statuses = ["400", "401", "403", "404", "405", "409", '
+                       '"413", "414", "415", "429"]\n')
         done = subprocess.run(
-            [TOOL, "run", place, "--url", f"http://127.0.0.1:{self.service.port}", "--max-examples", "40",
+            [TOOL, "run", place, "--seed", os.environ.get("HOLDFAST_SEED", "1"), "--url", f"http://127.0.0.1:{self.service.port}", "--max-examples", "40",
              "--phases", "examples,coverage,fuzzing", "--request-timeout", "20", "-c", checks, *more],
             capture_output=True, text=True, timeout=300, cwd=self.path)
         lines = [line[:300] for line in done.stdout.splitlines() if line.strip()]
