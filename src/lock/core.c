@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/hash.h"
 #include "lock/inside.h"
 
 enum { FIRST_BUCKETS = 64, CLOSE_WINDOW = 128 };
@@ -189,9 +190,8 @@ int64_t hf__backoff_us(struct hf_core *core, int failures, int64_t most_us)
 
 static size_t hash(struct hf_slice text)
 {
-    uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < text.len; i++) h = (h ^ (unsigned char)text.ptr[i]) * 1099511628211u;
-    return (size_t)(h ^ h >> 32);
+    uint64_t value = hf__hash_more(HF_HASH_START, text);
+    return (size_t)(value ^ value >> 32);
 }
 
 static void grow_names(struct hf_core *core)

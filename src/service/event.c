@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "base/thread.h"
@@ -75,9 +76,7 @@ struct hf_stream {
 
 static struct known **bucket_of(struct hf_events *events, const char *name)
 {
-    uint64_t hash = 14695981039346656037u;
-    for (const char *at = name; *at; at++) hash = (hash ^ (unsigned char)*at) * 1099511628211u;
-    return &events->known[(hash ^ hash >> 32) % BUCKETS];
+    return &events->known[hf__hash_text(name, BUCKETS)];
 }
 
 static struct known *find(struct hf_events *events, const char *name)

@@ -81,7 +81,6 @@ struct hf_exchange {
     bool too_large;
     size_t received; /* of its body */
     bool parked;
-    struct hf_list of_parking;
     int64_t began_us;
     char remote[64];
 };

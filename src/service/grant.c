@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "service/session.h"
 
@@ -24,13 +25,10 @@ struct hf_grants {
 static size_t hash(const char *a, const char *b, const char *c)
 {
     const char *const texts[] = {a, b, c};
-    uint64_t value = 14695981039346656037u;
-    for (int i = 0; i < 3; i++) {
-        for (const char *at = texts[i]; *at; at++)
-            value = (value ^ (unsigned char)*at) * 1099511628211u;
-        value *= 1099511628211u;
-    }
-    return (size_t)(value ^ value >> 32) % BUCKETS;
+    uint64_t value = HF_HASH_START;
+    for (int i = 0; i < 3; i++)
+        value = hf__hash_more(value, hf__slice(texts[i], strlen(texts[i]) + 1)); /* with its end */
+    return hf__hash_place(value, BUCKETS);
 }
 
 int hf__grants_start(struct hf_service *service, struct hf_error *reterr)

@@ -1,5 +1,7 @@
 #include "service/limit.h"
 
+#include "base/hash.h"
+
 #include "service/service.h"
 
 enum { SECOND_US = 1000000 };
@@ -18,9 +20,7 @@ bool hf__bucket_take(struct hf_bucket *bucket, int64_t rate, int64_t now_us)
 
 static size_t place_of(const char *owner)
 {
-    uint64_t hash = 14695981039346656037u;
-    for (const char *at = owner; *at; at++) hash = (hash ^ (unsigned char)*at) * 1099511628211u;
-    return (size_t)(hash ^ hash >> 32) % HF_RATE_BUCKETS;
+    return hf__hash_text(owner, HF_RATE_BUCKETS);
 }
 
 int32_t *hf__limit_waiting(struct hf_service *service, const char *owner)

@@ -82,7 +82,6 @@ static struct hf_exchange *exchange_new(struct hf_service *service,
     remote_of(connection, exchange->remote, sizeof exchange->remote);
     hf__buf_init(&exchange->body, HF_BODY_MAX);
     hf__buf_init(&exchange->answer, HF_ANSWER_MAX);
-    hf__list_init(&exchange->of_parking);
     return exchange;
 }
 

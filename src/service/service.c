@@ -321,7 +321,6 @@ static bool wait_until_idle(struct hf_service *service, int64_t ms)
 /* What is still under way is cut short: at the store, at an issuer of keys, and in the client. */
 static void hurry(struct hf_service *service)
 {
-    __atomic_store_n(&service->stopping, 1, __ATOMIC_RELAXED);
     hf__auth_hurry(service->auth);
     hf__client_hurry(service->client);
     pthread_mutex_lock(&service->calls_mutex);

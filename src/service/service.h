@@ -38,7 +38,6 @@ enum {
     HF_BODIES_MAX = 512 << 20,  /* of all requests at a time */
     HF_HEADERS_MAX = 16 * 1024, /* of a request, with its first line */
     HF_ANSWER_MAX = 64 << 20,
-    HF_WAIT_MAX_MS = 3600 * 1000,
 };
 
 struct hf_limits {
@@ -87,7 +86,6 @@ struct hf_service {
     struct hf_list calls; /* of exchanges, at the store */
     int64_t body_bytes;   /* atomic: of requests that have not been finished */
     int64_t ready_us;     /* atomic: when the store last answered /readyz */
-    int stopping;         /* atomic: what can be cut short is */
 
     pthread_mutex_t time_mutex;
     struct hf_store_time store_time; /* for v1 */

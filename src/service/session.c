@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/random.h"
 #include "service/grant.h"
 #include "service/lock.h"
@@ -18,9 +19,7 @@ struct hf_sessions {
 
 static size_t hash(const char *id)
 {
-    uint64_t value = 14695981039346656037u;
-    for (; *id; id++) value = (value ^ (unsigned char)*id) * 1099511628211u;
-    return (size_t)(value ^ value >> 32) % BUCKETS;
+    return hf__hash_text(id, BUCKETS);
 }
 
 /* ---- the table ---- */
@@ -259,7 +258,11 @@ static void renewed(void *user, int code, const struct hf_error *error)
     hf__session_entry_unref(entry);
 }
 
-void hf__v2_session_renew(struct hf_exchange *exchange)
+/* A call about the session in the path, without a body to speak of. */
+static void call(struct hf_exchange *exchange,
+                 int (*begin)(struct hf_session *session, hf_done_fn done, void *user,
+                              struct hf_error *reterr),
+                 hf_done_fn done)
 {
     struct hf_v2_body body;
     struct hf_error error;
@@ -267,10 +270,15 @@ void hf__v2_session_renew(struct hf_exchange *exchange)
     struct hf_session_entry *entry = find(exchange);
     if (!entry) return;
     exchange->user = entry;
-    int code = hf__session_renew(entry->session, renewed, exchange, &error);
+    int code = begin(entry->session, done, exchange, &error);
     if (code == 0) return;
     hf__session_entry_unref(entry);
     hf__answer_failure(exchange, code, &error);
+}
+
+void hf__v2_session_renew(struct hf_exchange *exchange)
+{
+    call(exchange, hf__session_renew, renewed);
 }
 
 static void ended(void *user, int code, const struct hf_error *error)
@@ -294,14 +302,5 @@ static void ended(void *user, int code, const struct hf_error *error)
 
 void hf__v2_session_end(struct hf_exchange *exchange)
 {
-    struct hf_v2_body body;
-    struct hf_error error;
-    if (!hf__v2_read(exchange, 0, &body)) return;
-    struct hf_session_entry *entry = find(exchange);
-    if (!entry) return;
-    exchange->user = entry;
-    int code = hf__session_close(entry->session, ended, exchange, &error);
-    if (code == 0) return;
-    hf__session_entry_unref(entry);
-    hf__answer_failure(exchange, code, &error);
+    call(exchange, hf__session_close, ended);
 }

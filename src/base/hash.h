@@ -1,0 +1,30 @@
+/* FNV-1a: for tables of ours, where nobody gains by collisions. */
+#ifndef HF_BASE_HASH_H
+#define HF_BASE_HASH_H
+
+#include <stdint.h>
+
+#include "base/slice.h"
+
+#define HF_HASH_START UINT64_C(14695981039346656037)
+
+/* Goes on from an earlier hash, or from HF_HASH_START. */
+static inline uint64_t hf__hash_more(uint64_t hash, struct hf_slice text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        hash = (hash ^ (unsigned char)text.ptr[i]) * UINT64_C(1099511628211);
+    return hash;
+}
+
+/* A place among so many. */
+static inline size_t hf__hash_place(uint64_t hash, size_t places)
+{
+    return (size_t)(hash ^ hash >> 32) % places;
+}
+
+static inline size_t hf__hash_text(const char *text, size_t places)
+{
+    return hf__hash_place(hf__hash_more(HF_HASH_START, hf__slice_str(text)), places);
+}
+
+#endif
