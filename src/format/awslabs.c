@@ -7,25 +7,69 @@
  *   (released and kept) · data B
  *
  * Invariants
- * W1  A record version is derived from the grant and its version, so a write that
- *     landed unheard is recognized.
+ * W1  A record version is made of the grant and of the id of its write. Those who
+ *     know the grant see that a version is its, whoever wrote it; the writer of a
+ *     version recognizes it; nobody finds the grant from it.
  * W2  Both spellings of a lease are read; each format writes its own.
+ * W3  A released record keeps its version, so every write of a holder also
+ *     depends on its not being released.
  */
 #include "base/random.h"
 #include "format/duration.h"
 #include "format/keyed.h"
+#include "format/mutant.h"
 
 static const char *const own_names[] = {"ownerName",  "leaseDuration", "recordVersionNumber",
                                         "isReleased", "data",          NULL};
 
-static struct hf_slice version_text(struct hf_arena *arena, const struct hf_id *grant,
-                                    int64_t version)
+/*
+ * W1: 32 bits that all versions of the grant share, 48 of the write's id, and 42 that only the two
+ * together give. (Six bits of a random UUID are not random.)
+ */
+enum { SHARED_BYTES = 4, SHARED_TEXT = 2 * SHARED_BYTES };
+static const unsigned char write_at[] = {4, 5, 7, 9, 10, 11};
+static const unsigned char proof_at[] = {6, 8, 12, 13, 14, 15};
+enum { WRITE_BYTES = sizeof write_at };
+
+static void version_print(const struct hf_id *grant, const struct hf_id *by, char ret[HF_UUID_SIZE])
 {
     unsigned char bytes[16];
+    uint64_t write = 0, shared = hf__id_fold(grant, 0);
+    for (size_t i = 0; i < SHARED_BYTES; i++) bytes[i] = (unsigned char)(shared >> 8 * i);
+    for (size_t i = 0; i < WRITE_BYTES; i++) {
+        bytes[write_at[i]] = by->bytes[i];
+        write = write << 8 | by->bytes[i];
+    }
+    uint64_t proof = hf__id_fold(grant, write + 1);
+    for (size_t i = 0; i < sizeof proof_at; i++)
+        bytes[proof_at[i]] = (unsigned char)(proof >> 8 * i);
+    hf__uuid4_from(bytes, ret);
+}
+
+/* The write that made this version; false if the grant has no such version. */
+static bool version_parse(struct hf_slice text, const struct hf_id *grant, struct hf_id *ret_by)
+{
+    char hex[HF_UUID_SIZE], whole[HF_UUID_SIZE];
+    size_t len = 0;
+    if (text.len != HF_UUID_SIZE - 1) return false;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] != '-') hex[len++] = text.ptr[i];
+    }
+    struct hf_id bytes, by = {{0}};
+    if (!hf__id_parse(hf__slice(hex, len), &bytes)) return false;
+    for (size_t i = 0; i < WRITE_BYTES; i++) by.bytes[i] = bytes.bytes[write_at[i]];
+    version_print(grant, &by, whole);
+    if (!hf__slice_is(text, whole)) return false;
+    *ret_by = by;
+    return true;
+}
+
+static struct hf_slice version_text(struct hf_arena *arena, const struct hf_id *grant,
+                                    const struct hf_id *by)
+{
     char *text = hf__arena_alloc(arena, HF_UUID_SIZE);
     if (!text) return HF_LIT("");
-    hf__derive(grant, version, 0, bytes);
-    hf__uuid4_from(bytes, text);
+    version_print(grant, by, text);
     return hf__slice(text, HF_UUID_SIZE - 1);
 }
 
@@ -54,6 +98,7 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
     if (ret->damaged) return;
     ret->exclusive = true;
     ret->holder.grant = ret->liveness.id = ret->liveness.version = version;
+    if (version.len >= SHARED_TEXT) ret->identity = hf__slice(version.ptr, SHARED_TEXT);
 }
 
 static void read_lock(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
@@ -72,7 +117,7 @@ static void write_record(const struct hf_layout *layout, struct hf_arena *arena,
 {
     struct hf_value owner = hf__s(claim->owner);
     struct hf_value lease = hf__s(spell(arena, claim->lease_ms));
-    struct hf_value version = hf__s(version_text(arena, &claim->grant, claim->version));
+    struct hf_value version = hf__s(version_text(arena, &claim->grant, &claim->by));
     if (!claim->keep_data) { /* a put leaves nothing of what was there */
         struct hf_item item = claim->extra;
         item = hf__item_set(arena, item, "ownerName", owner);
@@ -132,35 +177,38 @@ static void take_as(const struct hf_layout *layout, struct hf_arena *arena,
     write_record(layout, arena, claim, condition, spell, ret);
 }
 
-/* Ours, at this version or, if a renewal is undecided, at the next. */
+/* Ours (W3), as this write made it or, if a renewal is undecided, as that one makes it. */
 static const struct hf_condition *mine(const struct hf_layout *layout, struct hf_arena *arena,
-                                       const struct hf_claim *claim, int64_t version)
+                                       const struct hf_claim *claim, const struct hf_id *by)
 {
     const struct hf_condition *versions =
-        version_is(arena, version_text(arena, &claim->grant, version));
+        version_is(arena, version_text(arena, &claim->grant, by));
     if (claim->pending)
-        versions = hf__cond_or(arena, versions,
-                               version_is(arena, version_text(arena, &claim->grant, version + 1)));
-    const struct hf_condition *owner =
-        hf__cond_compare(arena, "ownerName", HF_EQ, hf__s(claim->owner));
-    return hf__cond_and(arena, hf__keyed_exists(layout, arena),
-                        hf__cond_and(arena, versions, owner));
+        versions =
+            hf__cond_or(arena, versions,
+                        version_is(arena, version_text(arena, &claim->grant, &claim->pending_by)));
+    const struct hf_condition *held =
+        hf__cond_and(arena, versions,
+                     hf__cond_compare(arena, "ownerName", HF_EQ, hf__s(claim->owner)));
+    if (!HF_BUG(RENEW_RELEASED))
+        held = hf__cond_and(arena, held, hf__cond_absent(arena, "isReleased"));
+    return hf__cond_and(arena, hf__keyed_exists(layout, arena), held);
 }
 
 static void renew_as(const struct hf_layout *layout, struct hf_arena *arena,
                      const struct hf_claim *claim, spell_fn spell, struct hf_op *ret)
 {
     struct hf_update *update = hf__keyed_update(
-        layout, arena, claim->name, mine(layout, arena, claim, claim->version - 1), ret);
+        layout, arena, claim->name, mine(layout, arena, claim, &claim->before_by), ret);
     hf__update_set(arena, update, "leaseDuration", hf__s(spell(arena, claim->lease_ms)));
     hf__update_set(arena, update, "recordVersionNumber",
-                   hf__s(version_text(arena, &claim->grant, claim->version)));
+                   hf__s(version_text(arena, &claim->grant, &claim->by)));
 }
 
 static void release(const struct hf_layout *layout, struct hf_arena *arena,
                     const struct hf_claim *claim, struct hf_op *ret)
 {
-    const struct hf_condition *condition = mine(layout, arena, claim, claim->version);
+    const struct hf_condition *condition = mine(layout, arena, claim, &claim->by);
     if (!layout->keep_on_release) {
         hf__keyed_delete(layout, arena, claim->name, condition, ret);
         return;
@@ -174,38 +222,32 @@ static void set_data(const struct hf_layout *layout, struct hf_arena *arena,
                      const struct hf_claim *claim, struct hf_op *ret)
 {
     struct hf_update *update = hf__keyed_update(layout, arena, claim->name,
-                                                mine(layout, arena, claim, claim->version), ret);
+                                                mine(layout, arena, claim, &claim->by), ret);
     if (claim->has_data) hf__update_set(arena, update, "data", hf__b(claim->data));
     else hf__update_remove(arena, update, "data");
 }
 
-static bool is_version(const struct hf_record *record, const struct hf_claim *claim,
-                       int64_t version)
-{
-    unsigned char bytes[16];
-    char text[HF_UUID_SIZE];
-    hf__derive(&claim->grant, version, 0, bytes);
-    hf__uuid4_from(bytes, text);
-    return record->exclusive && hf__slice_is(record->holder.grant, text);
-}
-
 static bool holds(const struct hf_record *record, const struct hf_claim *claim)
 {
-    return is_version(record, claim, claim->version) ||
-           is_version(record, claim, claim->version + 1);
+    struct hf_id by;
+    return record->exclusive && version_parse(record->holder.grant, &claim->grant, &by);
 }
 
 static bool adopt(const struct hf_record *record, struct hf_claim *claim)
 {
-    for (claim->version = 1; claim->version <= HF_VERSIONS_SOUGHT; claim->version++) {
-        if (is_version(record, claim, claim->version)) return true;
-    }
-    return false;
+    struct hf_id by;
+    if (!record->exclusive || !version_parse(record->holder.grant, &claim->grant, &by)) return false;
+    claim->by = by;
+    claim->owner = record->owner;
+    claim->lease_ms = record->liveness.lease_ms;
+    return true;
 }
 
 static bool at_version(const struct hf_record *record, const struct hf_claim *claim)
 {
-    return is_version(record, claim, claim->version);
+    char text[HF_UUID_SIZE];
+    version_print(&claim->grant, &claim->by, text);
+    return record->exclusive && hf__slice_is(record->holder.grant, text);
 }
 
 static void force(const struct hf_layout *layout, struct hf_arena *arena,
@@ -245,7 +287,8 @@ SPELT(dynamolock, hf__duration_print_go)
 #define FORMAT(format, more)                                                                       \
     {                                                                                              \
         .name = #format, .default_key = "key",                                                     \
-        .can = HF_CAN_DATA | HF_CAN_OBSERVE | HF_CAN_RENEW | HF_CAN_FORCE | HF_CAN_SORT | (more),  \
+        .can = HF_CAN_DATA | HF_CAN_OBSERVE | HF_CAN_RENEW | HF_CAN_FORCE | HF_CAN_SORT |          \
+               HF_NAMES_WRITES | HF_HEARTBEAT_RENAMES | (more),                                                      \
         .read = read_lock, .parse = parse, .acquire = format##_acquire, .take = format##_take,     \
         .renew = format##_renew, .release = release, .set_data = set_data, .holds = holds,         \
         .at_version = at_version, .adopt = adopt, .force = force, .name_of = hf__keyed_name_of,    \

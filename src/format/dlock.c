@@ -7,11 +7,14 @@
  *
  * Invariants
  * D1  The owner's text ends in the grant, so that a record says whose it is even
- *     where two lockers have one name.
+ *     where two lockers have one name. Nobody is shown that end: the grant is a
+ *     secret.
  * D2  With fencing a record stays after its release (until = 1000), and its token
  *     grows by one with each grant.
  * D3  The clock is the store's: what is written comes from its high end, what is
  *     compared from its low end.
+ * D4  `until` is the version. Two writes of one grant with the same `until` cannot
+ *     be told apart, and need not be: whoever judges the holder judges by it.
  */
 #include "format/keyed.h"
 
@@ -25,10 +28,14 @@ static struct hf_slice owner_text(struct hf_arena *arena, const struct hf_claim 
     return hf__arena_printf(arena, "%.*s/%.*s", HF_FMT(claim->owner), HF_FMT(grant));
 }
 
-static bool owner_is(struct hf_slice text, const struct hf_id *grant)
+/* Cuts the grant off an owner's text; false if there is none (D1). */
+static bool cut_grant(struct hf_slice *owner, struct hf_id *ret)
 {
-    if (text.len <= HF_GRANT_TEXT || text.ptr[text.len - HF_GRANT_TEXT - 1] != '/') return false;
-    return hf__id_is(grant, hf__slice_skip(text, text.len - HF_GRANT_TEXT));
+    if (owner->len <= HF_GRANT_TEXT || owner->ptr[owner->len - HF_GRANT_TEXT - 1] != '/' ||
+        !hf__id_parse(hf__slice_skip(*owner, owner->len - HF_GRANT_TEXT), ret))
+        return false;
+    owner->len -= HF_GRANT_TEXT + 1;
+    return true;
 }
 
 /* False if it is none that we can count with. */
@@ -71,11 +78,14 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
     else if (has_token && layout->fencing && !token_of(item, &ret->token))
         hf__record_damage(ret, "fencingToken");
     if (ret->damaged) return;
+    struct hf_id grant;
+    struct hf_slice whole = ret->owner;
+    if (cut_grant(&ret->owner, &grant)) ret->identity = whole;
     if (until_ms <= RELEASED_MS) return;
     ret->exclusive = true;
-    ret->holder.grant = ret->owner;
+    ret->holder.grant = whole;
     ret->liveness =
-        (struct hf_liveness){.id = ret->owner, .version = ret->owner, .expires_unix_ms = until_ms};
+        (struct hf_liveness){.id = whole, .version = whole, .expires_unix_ms = until_ms};
 }
 
 static void read_lock(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
@@ -159,9 +169,7 @@ static void renew(const struct hf_layout *layout, struct hf_arena *arena,
 static void release(const struct hf_layout *layout, struct hf_arena *arena,
                     const struct hf_claim *claim, struct hf_op *ret)
 {
-    const struct hf_condition *condition =
-        hf__cond_compare(arena, "owner", HF_EQ, hf__s(owner_text(arena, claim)));
-    if (claim->expires_unix_ms) condition = mine(arena, claim, claim->expires_unix_ms);
+    const struct hf_condition *condition = mine(arena, claim, claim->expires_unix_ms);
     if (!layout->fencing) {
         hf__keyed_delete(layout, arena, claim->name, condition, ret);
         return;
@@ -172,13 +180,19 @@ static void release(const struct hf_layout *layout, struct hf_arena *arena,
 
 static bool holds(const struct hf_record *record, const struct hf_claim *claim)
 {
-    return record->exclusive && owner_is(record->owner, &claim->grant);
+    struct hf_id grant;
+    struct hf_slice owner = record->holder.grant;
+    return record->exclusive && cut_grant(&owner, &grant) && hf__id_eq(&grant, &claim->grant);
 }
 
 static bool adopt(const struct hf_record *record, struct hf_claim *claim)
 {
+    if (!holds(record, claim)) return false;
+    claim->owner = record->owner;
+    claim->token = record->token;
+    claim->lease_ms = 0;
     claim->expires_unix_ms = record->liveness.expires_unix_ms;
-    return holds(record, claim);
+    return true;
 }
 
 static bool at_version(const struct hf_record *record, const struct hf_claim *claim)
@@ -206,7 +220,6 @@ const struct hf_format hf__format_dlock = {
     .default_key = "key",
     .can = HF_CAN_TOKEN | HF_CAN_EXPIRE | HF_CAN_RENEW | HF_CAN_FORCE | HF_NEEDS_CLOCK,
     .skew_ms = 10000,
-    .owner_has_grant = true,
     .read = read_lock,
     .parse = parse,
     .acquire = acquire,

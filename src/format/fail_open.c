@@ -6,14 +6,16 @@
  *   lockAcquiredTimeUnixMs N (where local time is trusted) · readers M (ours only)
  *
  * Invariants
- * U1  A guid is derived from the grant and its version, so a write that landed
- *     unheard is recognized.
- * U2  A fail-open record stays after its release, with a lease of 1 ms, and its
- *     token grows by one with each grant.
+ * U1  A guid is made of the id of its write and of the grant. Those who know the grant see that a
+ *     guid is its, whoever wrote it; the writer of a guid recognizes it; nobody finds the grant
+ *     from it.
+ * U2  A fail-open record stays after its release, with a lease of 1 ms and a guid that no grant has
+ *     (so that no renewal revives it), and its token grows by one with each grant.
  * U3  Readers share a record that looks to all others like one ordinary lock: `readers` maps each
- *     one's grant to its version, and every sign of life of any of them makes a new guid.
- *     leaseDurationMs is at least the longest of their leases, and lockAcquiredTimeUnixMs never
- *     goes back, however late a write arrives. Who dies stays in the map until all have gone.
+ *     one's grant to its last write, its owner and its lease, and every sign of life of any of them
+ *     makes a new guid. leaseDurationMs is at least the longest of their leases, which do not grow,
+ *     and lockAcquiredTimeUnixMs never goes back, however late a write arrives. A reader that dies
+ *     stays in the map until all have gone.
  * U4  A fail-closed lock has no lease: it stays until its guid releases it, or a
  *     person does.
  */
@@ -25,17 +27,49 @@ enum { GUID_BYTES = 64, RELEASED_MS = 1 };
 static const char *const own_names[] = {
     "owner", "guid", "fencingToken", "leaseDurationMs", "lockAcquiredTimeUnixMs", "readers", NULL};
 
-static void guid_bytes(const struct hf_id *grant, int64_t version, unsigned char ret[GUID_BYTES])
+/* U1: the write's id, 128 bits that only it and the grant together give, and as many as it takes. */
+static void guid_bytes(const struct hf_id *grant, const struct hf_id *by,
+                       unsigned char ret[GUID_BYTES])
 {
-    for (unsigned i = 0; i < GUID_BYTES / 16; i++) hf__derive(grant, version, i, ret + i * 16);
+    uint64_t words[GUID_BYTES / 8];
+    uint64_t write = hf__id_fold(by, 0);
+    memcpy(words, by->bytes, sizeof by->bytes);
+    words[2] = hf__id_fold(grant, write);
+    words[3] = hf__id_fold(grant, ~write);
+    for (unsigned i = 4; i < GUID_BYTES / 8; i++) words[i] = hf__id_fold(by, i);
+    memcpy(ret, words, GUID_BYTES);
 }
 
-static struct hf_value guid_of(struct hf_arena *arena, const struct hf_id *grant, int64_t version)
+static struct hf_value guid_of(struct hf_arena *arena, const struct hf_id *grant,
+                               const struct hf_id *by)
 {
     unsigned char *bytes = hf__arena_alloc(arena, GUID_BYTES);
     if (!bytes) return hf__b(HF_LIT("?"));
-    guid_bytes(grant, version, bytes);
+    guid_bytes(grant, by, bytes);
     return hf__b(hf__slice((const char *)bytes, GUID_BYTES));
+}
+
+/* One that no grant has (U2). */
+static struct hf_value guid_of_nobody(struct hf_arena *arena, int64_t token)
+{
+    struct hf_id nobody = {{0}}, by = {{0}};
+    memcpy(by.bytes, &token, sizeof token);
+    return guid_of(arena, &nobody, &by);
+}
+
+static bool guid_is(struct hf_slice guid, const struct hf_id *grant, const struct hf_id *by)
+{
+    unsigned char bytes[GUID_BYTES];
+    guid_bytes(grant, by, bytes);
+    return hf__slice_eq(guid, hf__slice((const char *)bytes, GUID_BYTES));
+}
+
+/* The write that made this guid; false if the grant has no such guid. */
+static bool guid_parse(struct hf_slice guid, const struct hf_id *grant, struct hf_id *ret_by)
+{
+    if (guid.len != GUID_BYTES) return false;
+    memcpy(ret_by->bytes, guid.ptr, sizeof ret_by->bytes);
+    return guid_is(guid, grant, ret_by);
 }
 
 static bool parse_common(bool has_item, struct hf_item item, struct hf_record *ret)
@@ -56,7 +90,6 @@ static bool parse_common(bool has_item, struct hf_item item, struct hf_record *r
 static void parse_open(const struct hf_layout *layout, struct hf_arena *arena, bool has_item,
                        struct hf_item item, struct hf_record *ret)
 {
-    (void)arena;
     int64_t lease_ms, acquired_ms;
     if (!parse_common(has_item, item, ret)) return;
     if (!hf__item_int(item, "leaseDurationMs", 0, &lease_ms) || lease_ms > HF_LEASE_MAX_MS)
@@ -70,6 +103,9 @@ static void parse_open(const struct hf_layout *layout, struct hf_arena *arena, b
     if (ret->retired || (shared && readers->map.count == 0)) return;
     ret->exclusive = true;
     ret->readers = shared ? (int64_t)readers->map.count : 0;
+    /* A heartbeat keeps the token; each reader who comes in makes a new one. */
+    ret->identity =
+        shared ? HF_LIT("readers") : hf__arena_printf(arena, "%lld", (long long)ret->token);
     ret->liveness.lease_ms = lease_ms;
     if (layout->trust_clock && hf__item_int(item, "lockAcquiredTimeUnixMs", 1, &acquired_ms) &&
         acquired_ms < INT64_MAX / 4000)
@@ -80,7 +116,9 @@ static void parse_closed(const struct hf_layout *layout, struct hf_arena *arena,
                          struct hf_item item, struct hf_record *ret)
 {
     (void)layout, (void)arena;
-    if (parse_common(has_item, item, ret)) ret->exclusive = true;
+    if (!parse_common(has_item, item, ret)) return;
+    ret->exclusive = true;
+    ret->identity = ret->holder.grant;
 }
 
 static void read_lock(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
@@ -102,24 +140,35 @@ static struct hf_value acquired(struct hf_arena *arena, const struct hf_claim *c
     return hf__n(arena, claim->expires_unix_ms - claim->lease_ms);
 }
 
+/* What stands in `readers` for one of them. */
+static struct hf_value reader_value(struct hf_arena *arena, const struct hf_claim *claim)
+{
+    struct hf_value reader = {.type = HF_M};
+    struct hf_slice by = hf__id_text(arena, &claim->by);
+    reader.map = hf__item_set(arena, reader.map, "by", hf__s(by));
+    reader.map = hf__item_set(arena, reader.map, "lease", hf__n(arena, claim->lease_ms));
+    reader.map = hf__item_set(arena, reader.map, "owner", hf__s(claim->owner));
+    return reader;
+}
+
 static struct hf_value only_reader(struct hf_arena *arena, const struct hf_claim *claim)
 {
-    struct hf_value version = hf__n(arena, 1);
-    struct hf_slice grant = hf__id_text(arena, &claim->grant);
+    struct hf_value reader = reader_value(arena, claim);
     struct hf_value readers = {.type = HF_M};
-    readers.map = hf__item_with(arena, readers.map, grant, &version);
+    readers.map =
+        hf__item_with(arena, readers.map, hf__id_text(arena, &claim->grant), &reader);
     return readers;
 }
 
 static void put_open(const struct hf_layout *layout, struct hf_arena *arena,
-                     const struct hf_claim *claim, int64_t version, int64_t token, int64_t lease_ms,
+                     const struct hf_claim *claim, int64_t token,
                      const struct hf_condition *condition, struct hf_op *ret)
 {
     struct hf_item item = claim->extra;
     item = hf__item_set(arena, item, "owner", hf__s(claim->owner));
-    item = hf__item_set(arena, item, "guid", guid_of(arena, &claim->grant, version));
+    item = hf__item_set(arena, item, "guid", guid_of(arena, &claim->grant, &claim->by));
     item = hf__item_set(arena, item, "fencingToken", hf__n(arena, token));
-    item = hf__item_set(arena, item, "leaseDurationMs", hf__n(arena, lease_ms));
+    item = hf__item_set(arena, item, "leaseDurationMs", hf__n(arena, claim->lease_ms));
     if (layout->trust_clock && claim->expires_unix_ms)
         item = hf__item_set(arena, item, "lockAcquiredTimeUnixMs", acquired(arena, claim));
     if (claim->limit > 0) item = hf__item_set(arena, item, "readers", only_reader(arena, claim));
@@ -139,15 +188,25 @@ static struct hf_path reader_path(struct hf_arena *arena, const struct hf_claim 
     return hf__path_in(arena, "readers", hf__id_text(arena, &claim->grant));
 }
 
-/* A reader is inside; with a version, as it was when it had that one. */
-static const struct hf_condition *reader_is(struct hf_arena *arena, const struct hf_claim *claim,
-                                            int64_t version)
+static const struct hf_condition *written_by(struct hf_arena *arena, const struct hf_claim *claim,
+                                             const struct hf_id *by)
 {
+    struct hf_path path =
+        hf__path_below(arena, reader_path(arena, claim), HF_LIT("by"));
     struct hf_operand operands[2] = {
-        hf__operand_path(reader_path(arena, claim)),
-        hf__operand_value(hf__n(arena, version)),
+        hf__operand_path(path),
+        hf__operand_value(hf__s(hf__id_text(arena, by))),
     };
-    return version ? hf__cond(arena, HF_EQ, operands, 2) : hf__cond(arena, HF_EXISTS, operands, 1);
+    return hf__cond(arena, HF_EQ, operands, 2);
+}
+
+/* A reader is inside, as this write left it or, if a renewal is undecided, as that one does. */
+static const struct hf_condition *reader_is(struct hf_arena *arena, const struct hf_claim *claim,
+                                            const struct hf_id *by)
+{
+    const struct hf_condition *written = written_by(arena, claim, by);
+    if (!claim->pending) return written;
+    return hf__cond_or(arena, written, written_by(arena, claim, &claim->pending_by));
 }
 
 static const struct hf_condition *readers_count(struct hf_arena *arena, int64_t count)
@@ -176,9 +235,9 @@ static void show_reader(const struct hf_layout *layout, struct hf_arena *arena,
     hf__update_add(arena, update,
                    (struct hf_action){.kind = HF_SET,
                                       .path = reader_path(arena, claim),
-                                      .left = hf__term_value(arena, hf__n(arena, claim->version))});
+                                      .left = hf__term_value(arena, reader_value(arena, claim))});
     if (!HF_BUG(READER_KEEPS_GUID))
-        hf__update_set(arena, update, "guid", guid_of(arena, &claim->grant, claim->version));
+        hf__update_set(arena, update, "guid", guid_of(arena, &claim->grant, &claim->by));
     if (token) hf__update_set(arena, update, "fencingToken", hf__n(arena, token));
     if (token) hf__update_set(arena, update, "owner", hf__s(claim->owner));
     if (lease_ms) hf__update_set(arena, update, "leaseDurationMs", hf__n(arena, lease_ms));
@@ -201,7 +260,7 @@ static void join(const struct hf_layout *layout, struct hf_arena *arena,
 static void leave(const struct hf_layout *layout, struct hf_arena *arena,
                   const struct hf_claim *claim, struct hf_op *ret)
 {
-    const struct hf_condition *condition = reader_is(arena, claim, 0);
+    const struct hf_condition *condition = reader_is(arena, claim, &claim->by);
     if (claim->last) condition = hf__cond_and(arena, condition, readers_count(arena, 1));
     struct hf_update *update = hf__keyed_update(layout, arena, claim->name, condition, ret);
     if (claim->last) {
@@ -222,18 +281,21 @@ static void retire(const struct hf_layout *layout, struct hf_arena *arena, struc
     hf__update_remove(arena, update, "readers");
 }
 
-static int64_t reader_version(const struct hf_record *record, const struct hf_claim *claim)
+/* What the record says of a reader; false if it is not inside. */
+static bool reader_parse(const struct hf_record *record, const struct hf_id *grant,
+                         struct hf_claim *ret)
 {
-    int64_t version = 0;
     const struct hf_value *readers = hf__item_get_str(record->item, "readers");
-    if (!record->readers || !readers) return 0;
+    if (!record->readers || !readers) return false;
     for (size_t i = 0; i < readers->map.count; i++) {
         const struct hf_attr *reader = &readers->map.attrs[i];
-        if (!hf__id_is(&claim->grant, reader->name)) continue;
-        if (reader->value.type != HF_N || !hf__number_to_int64(reader->value.number, &version))
-            return 0;
+        if (!hf__id_is(grant, reader->name)) continue;
+        struct hf_slice by;
+        return reader->value.type == HF_M && hf__item_text(reader->value.map, "by", &by) &&
+               hf__id_parse(by, &ret->by) && hf__item_text(reader->value.map, "owner", &ret->owner) &&
+               hf__item_int(reader->value.map, "lease", 1, &ret->lease_ms);
     }
-    return version;
+    return false;
 }
 
 /* ---- alone ---- */
@@ -250,28 +312,27 @@ static void acquire_open(const struct hf_layout *layout, struct hf_arena *arena,
     if (seen && seen->exists) condition = as_seen(arena, seen->item);
     else if (claim->only_if_exists)
         condition = hf__cond_and(arena, condition, hf__keyed_exists(layout, arena));
-    put_open(layout, arena, claim, 1, next_token(layout, seen), claim->lease_ms, condition, ret);
+    put_open(layout, arena, claim, next_token(layout, seen), condition, ret);
 }
 
 static void take_open(const struct hf_layout *layout, struct hf_arena *arena,
                       const struct hf_claim *claim, const struct hf_record *seen, struct hf_op *ret)
 {
-    put_open(layout, arena, claim, 1, next_token(layout, seen), claim->lease_ms,
-             as_seen(arena, seen->item), ret);
+    put_open(layout, arena, claim, next_token(layout, seen), as_seen(arena, seen->item), ret);
 }
 
-static const struct hf_condition *guid_is(struct hf_arena *arena, const struct hf_claim *claim,
-                                          int64_t version)
+static const struct hf_condition *has_guid(struct hf_arena *arena, const struct hf_claim *claim,
+                                           const struct hf_id *by)
 {
-    return hf__cond_compare(arena, "guid", HF_EQ, guid_of(arena, &claim->grant, version));
+    return hf__cond_compare(arena, "guid", HF_EQ, guid_of(arena, &claim->grant, by));
 }
 
-/* Ours, at this version or, if a renewal is undecided, at the next. */
+/* Ours, as this write made it or, if a renewal is undecided, as that one makes it. */
 static const struct hf_condition *mine(const struct hf_layout *layout, struct hf_arena *arena,
-                                       const struct hf_claim *claim, int64_t version)
+                                       const struct hf_claim *claim, const struct hf_id *by)
 {
-    const struct hf_condition *guid = guid_is(arena, claim, version);
-    if (claim->pending) guid = hf__cond_or(arena, guid, guid_is(arena, claim, version + 1));
+    const struct hf_condition *guid = has_guid(arena, claim, by);
+    if (claim->pending) guid = hf__cond_or(arena, guid, has_guid(arena, claim, &claim->pending_by));
     return hf__cond_and(arena, hf__keyed_exists(layout, arena), guid);
 }
 
@@ -279,13 +340,13 @@ static void renew_open(const struct hf_layout *layout, struct hf_arena *arena,
                        const struct hf_claim *claim, struct hf_op *ret)
 {
     if (claim->limit > 0) {
-        show_reader(layout, arena, claim, reader_is(arena, claim, claim->version - 1), 0, 0, ret);
+        show_reader(layout, arena, claim, reader_is(arena, claim, &claim->before_by), 0, 0, ret);
         return;
     }
     /* An update, so that what others wrote beside it stays. */
     struct hf_update *update = hf__keyed_update(
-        layout, arena, claim->name, mine(layout, arena, claim, claim->version - 1), ret);
-    hf__update_set(arena, update, "guid", guid_of(arena, &claim->grant, claim->version));
+        layout, arena, claim->name, mine(layout, arena, claim, &claim->before_by), ret);
+    hf__update_set(arena, update, "guid", guid_of(arena, &claim->grant, &claim->by));
     hf__update_set(arena, update, "leaseDurationMs", hf__n(arena, claim->lease_ms));
     if (layout->trust_clock && claim->expires_unix_ms)
         hf__update_set(arena, update, "lockAcquiredTimeUnixMs", acquired(arena, claim));
@@ -299,43 +360,53 @@ static void release_open(const struct hf_layout *layout, struct hf_arena *arena,
         return;
     }
     struct hf_update *update = hf__keyed_update(layout, arena, claim->name,
-                                                mine(layout, arena, claim, claim->version), ret);
+                                                mine(layout, arena, claim, &claim->by), ret);
     hf__update_set(arena, update, "leaseDurationMs", hf__n(arena, RELEASED_MS));
+    if (!HF_BUG(RENEW_RELEASED))
+        hf__update_set(arena, update, "guid", guid_of_nobody(arena, claim->token));
 }
 
-static bool is_version(const struct hf_record *record, const struct hf_claim *claim,
-                       int64_t version)
+static bool adopt_reader(const struct hf_record *record, struct hf_claim *claim)
 {
-    unsigned char bytes[GUID_BYTES];
-    guid_bytes(&claim->grant, version, bytes);
-    return record->exclusive &&
-           hf__slice_eq(record->holder.grant, hf__slice((const char *)bytes, GUID_BYTES));
-}
-
-static bool holds(const struct hf_record *record, const struct hf_claim *claim)
-{
-    if (claim->limit > 0) return reader_version(record, claim) > 0;
-    return is_version(record, claim, claim->version) ||
-           is_version(record, claim, claim->version + 1);
+    struct hf_claim reader;
+    if (!reader_parse(record, &claim->grant, &reader)) return false;
+    claim->by = reader.by;
+    claim->owner = reader.owner;
+    claim->lease_ms = reader.lease_ms;
+    claim->last = record->readers == 1;
+    claim->token = record->token;
+    /* Of all readers, as long after the latest sign of life as this one's lease. */
+    const struct hf_liveness *all = &record->liveness;
+    claim->expires_unix_ms =
+        all->expires_unix_ms ? all->expires_unix_ms - all->lease_ms + claim->lease_ms : 0;
+    return true;
 }
 
 static bool adopt(const struct hf_record *record, struct hf_claim *claim)
 {
-    if (claim->limit > 0) {
-        claim->last = record->readers == 1;
-        claim->version = reader_version(record, claim);
-        return claim->version > 0;
-    }
-    for (claim->version = 1; claim->version <= HF_VERSIONS_SOUGHT; claim->version++) {
-        if (is_version(record, claim, claim->version)) return true;
-    }
-    return false;
+    struct hf_id by;
+    if (claim->limit > 0) return adopt_reader(record, claim);
+    if (!record->exclusive || record->readers ||
+        !guid_parse(record->holder.grant, &claim->grant, &by))
+        return false;
+    claim->by = by;
+    claim->owner = record->owner;
+    claim->token = record->token;
+    claim->lease_ms = record->liveness.lease_ms;
+    claim->expires_unix_ms = record->liveness.expires_unix_ms;
+    return true;
+}
+
+static bool holds(const struct hf_record *record, const struct hf_claim *claim)
+{
+    struct hf_claim seen = {.grant = claim->grant, .limit = claim->limit};
+    return adopt(record, &seen);
 }
 
 static bool at_version(const struct hf_record *record, const struct hf_claim *claim)
 {
-    if (claim->limit > 0) return reader_version(record, claim) >= claim->version;
-    return is_version(record, claim, claim->version);
+    struct hf_claim seen = {.grant = claim->grant, .limit = claim->limit};
+    return adopt(record, &seen) && hf__id_eq(&seen.by, &claim->by);
 }
 
 static void force_open(const struct hf_layout *layout, struct hf_arena *arena,
@@ -344,12 +415,11 @@ static void force_open(const struct hf_layout *layout, struct hf_arena *arena,
                        bool note_only, struct hf_op *ret)
 {
     (void)by, (void)reason, (void)ttl_unix_s, (void)note_only, (void)grant;
-    /* The guid of the dead one must not renew it: it gets one that nobody has. */
-    struct hf_update *update =
-        hf__keyed_update(layout, arena, name, as_seen(arena, seen->item), ret);
-    struct hf_id nobody = {{0}};
+    /* By its token, which heartbeats keep. Its guid must not renew it any more. */
+    struct hf_update *update = hf__keyed_update(
+        layout, arena, name, hf__keyed_same(arena, "fencingToken", seen->item), ret);
     hf__update_set(arena, update, "leaseDurationMs", hf__n(arena, RELEASED_MS));
-    hf__update_set(arena, update, "guid", guid_of(arena, &nobody, seen->token));
+    hf__update_set(arena, update, "guid", guid_of_nobody(arena, seen->token));
     hf__update_count(arena, update, "fencingToken", 0, 1);
     hf__update_remove(arena, update, "readers");
 }
@@ -363,14 +433,14 @@ static void acquire_closed(const struct hf_layout *layout, struct hf_arena *aren
     (void)seen;
     struct hf_item item = claim->extra;
     item = hf__item_set(arena, item, "owner", hf__s(claim->owner));
-    item = hf__item_set(arena, item, "guid", guid_of(arena, &claim->grant, 1));
+    item = hf__item_set(arena, item, "guid", guid_of(arena, &claim->grant, &claim->by));
     hf__keyed_put(layout, arena, claim->name, item, hf__keyed_absent(layout, arena), ret);
 }
 
 static void release_closed(const struct hf_layout *layout, struct hf_arena *arena,
                            const struct hf_claim *claim, struct hf_op *ret)
 {
-    hf__keyed_delete(layout, arena, claim->name, guid_is(arena, claim, 1), ret);
+    hf__keyed_delete(layout, arena, claim->name, has_guid(arena, claim, &claim->by), ret);
 }
 
 static void force_closed(const struct hf_layout *layout, struct hf_arena *arena,
@@ -389,7 +459,7 @@ const struct hf_format hf__format_fail_open = {
     .name = "fail-open",
     .default_key = "key",
     .can = HF_CAN_TOKEN | HF_CAN_EXPIRE | HF_CAN_OBSERVE | HF_CAN_RENEW | HF_CAN_FORCE |
-           HF_CAN_SORT | HF_CAN_KEY_TYPES | HF_CAN_SHARE,
+           HF_CAN_SORT | HF_CAN_KEY_TYPES | HF_CAN_SHARE | HF_NAMES_WRITES,
     .shares = &shares,
     .read = read_lock,
     .parse = parse_open,

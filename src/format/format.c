@@ -37,6 +37,11 @@ bool hf__id_is(const struct hf_id *id, struct hf_slice text)
     return memcmp(own, text.ptr, HF_GRANT_TEXT) == 0;
 }
 
+bool hf__id_eq(const struct hf_id *a, const struct hf_id *b)
+{
+    return memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
+}
+
 bool hf__id_parse(struct hf_slice text, struct hf_id *ret)
 {
     if (text.len != HF_GRANT_TEXT) return false;

@@ -24,13 +24,12 @@ enum {
     HF_LOCK_NAME_MAX = 1024,
     HF_OWNER_MAX = 512,
     HF_REASON_MAX = 512,
-    HF_GRANT_TEXT = 32,           /* the length of an id in hex */
-    HF_READERS_LIMIT = 1000000,   /* shared without a limit */
-    HF_VERSIONS_SOUGHT = 1 << 20, /* where a version cannot be read from a record */
+    HF_GRANT_TEXT = 32, /* the length of an id in hex */
+    HF_READERS_LIMIT = 1000000, /* shared without a limit */
 };
 #define HF_LEASE_MAX_MS ((int64_t)1000 * 86400 * 366)
 
-/* 128 random bits that are never used again: a grant, a session, a writer's intent. */
+/* 128 random bits that are never used again: a grant, a session, a writer's intent, a write. */
 struct hf_id {
     unsigned char bytes[16];
 };
@@ -57,10 +56,13 @@ struct hf_claim {
     const struct hf_id *session; /* NULL: the lock keeps its own lease */
     int64_t limit;               /* 0: exclusive; otherwise so many may share it */
     int64_t version;             /* own lease: 1 when taken, one more with each renewal */
+    struct hf_id by;             /* the write that makes this version; its resends keep it */
     int64_t lease_ms;
     int64_t expires_unix_ms; /* of this version; 0: the store's time is not known */
-    int64_t before_unix_ms;  /* renewal: of the version before */
+    struct hf_id before_by;  /* renewal: the write that made the version before … */
+    int64_t before_unix_ms;  /* … and its expiry */
     bool pending;            /* version + 1 may have landed … */
+    struct hf_id pending_by; /* … by this write */
     int64_t pending_unix_ms; /* … with this expiry */
     int64_t now_unix_ms;     /* the low end of the store's time; 0: not known */
     int64_t skew_ms;
@@ -98,7 +100,12 @@ struct hf_record {
     bool damaged;       /* F3; never together with a holder */
     const char *damage; /* the attribute that makes no sense */
     struct hf_item item;
-    struct hf_slice owner; /* for people */
+    struct hf_slice owner; /* for people; never with a grant in it */
+    /*
+     * Stays the same while one grant holds the lock, and is another's for every other; empty: the
+     * record has nothing like it.
+     */
+    struct hf_slice identity;
     int64_t token;         /* 0: none */
     bool exclusive;
     struct hf_holder holder;     /* exclusive */
@@ -119,6 +126,7 @@ struct hf_record {
     struct hf_slice forced; /* the last grant that was taken away by force, by whom and why */
     struct hf_slice forced_by;
     struct hf_slice forced_reason;
+    struct hf_slice released; /* the last grant that was released; empty: not known */
 };
 
 static inline void hf__record_damage(struct hf_record *record, const char *attribute)
@@ -138,6 +146,7 @@ struct hf_session_record {
     struct hf_item item;
     struct hf_slice owner;
     int64_t version_number;
+    struct hf_id by; /* the write that made this version */
     struct hf_liveness liveness;
     struct hf_values asked;   /* hf__errand_parse reads them */
     struct hf_values revoked; /* hf__revocation_parse */
@@ -148,6 +157,7 @@ struct hf_session_claim {
     struct hf_id id;
     struct hf_slice owner;
     int64_t version;
+    struct hf_id by; /* the write that makes this version */
     int64_t lease_ms;
     int64_t expires_unix_ms; /* 0: the store's time is not known */
     int64_t ttl_unix_s;      /* 0: none */
@@ -167,6 +177,8 @@ enum hf_format_ability {
     HF_WANTS_CLOCK = 1 << 10,  /* the store's time is good for tokens */
     HF_NEEDS_CLOCK = 1 << 11,  /* nothing can be written without it */
     HF_CAN_HOLD_ON = 1 << 12,  /* its users may keep locks while the store is out of service */
+    HF_NAMES_WRITES = 1 << 13, /* each write makes a version that is no other write's */
+    HF_HEARTBEAT_RENAMES = 1 << 14, /* a renewal by other clients changes a record's identity */
 };
 
 /*
@@ -225,7 +237,6 @@ struct hf_format {
     const char *default_sort_value;
     const char *ttl_name;         /* the attribute for the table's TTL; NULL: none */
     int64_t skew_ms;              /* how far clocks may differ; 0: the client's default */
-    bool owner_has_grant;         /* our owner texts end with /GRANT, which is not to be shown */
     const char *const *own_names; /* its attributes, which others may not have; ends in NULL */
     unsigned can;                 /* enum hf_format_ability */
 
@@ -250,13 +261,14 @@ struct hf_format {
                     const struct hf_claim *claim, struct hf_op *ret);
     void (*set_data)(const struct hf_layout *layout, struct hf_arena *arena,
                      const struct hf_claim *claim, struct hf_op *ret);
-    /* Whether the claim, and not merely somebody of its name, holds the lock. */
+    /* Whether the claim's grant holds the lock, at whatever version. */
     bool (*holds)(const struct hf_record *record, const struct hf_claim *claim);
-    /* … with an own lease that has reached the claim's version. */
+    /* … at the version that this claim's write makes: that write has landed. */
     bool (*at_version)(const struct hf_record *record, const struct hf_claim *claim);
     /*
-     * Makes of a claim that knows only its grant one that can renew or release what the record
-     * shows: its version, its expiry. False: the grant does not hold it.
+     * Makes the claim say what the record says of its grant: owner, token, since, version, the write
+     * that made it, lease (0: the record does not tell) and expiry; whoever wrote them. From then
+     * on it can renew or release. False: the grant does not hold the lock.
      */
     bool (*adopt)(const struct hf_record *record, struct hf_claim *claim);
     /*
@@ -302,6 +314,7 @@ const struct hf_format *hf__format_find(struct hf_slice name);
 
 struct hf_slice hf__id_text(struct hf_arena *arena, const struct hf_id *id);
 bool hf__id_is(const struct hf_id *id, struct hf_slice text);
+bool hf__id_eq(const struct hf_id *a, const struct hf_id *b);
 bool hf__id_parse(struct hf_slice text, struct hf_id *ret);
 
 /*

@@ -2,16 +2,21 @@
  * The native format: one record per lock, one string key.
  *
  *   key S · token N · owner S · grant S (held exclusively) · session S, or
- *   version, lease, expires N (own lease) · holders SS · limit N · intent S ·
- *   since N · data B · ttl N · forced, forced_by, forced_reason S
+ *   version, lease, expires N and by S (own lease) · holders SS · limit N ·
+ *   intent S · since N · data B · ttl N · released S · forced, forced_by,
+ *   forced_reason S
  *
  * Invariants
  * H1  `grant` exists iff the lock is held exclusively, `holders` iff it is
  *     shared, and never both.
- * H2  Every write that grants sets or removes each of session, version, lease
- *     and expires: nothing of an earlier holder is left standing.
+ * H2  Every write that grants sets or removes each of session, version, by,
+ *     lease and expires: nothing of an earlier holder is left standing.
  * H3  `token` only grows, and stays when the lock is released.
  * H4  `ttl` exists only while nobody holds the lock.
+ * H5  `by` names the write that made the version. Several may act for one grant,
+ *     and a version alone does not say whose write it was.
+ * H6  `released` is the grant that was released last: whoever asks again hears
+ *     that it was, and not that it was lost.
  */
 #include "format/holdfast.h"
 
@@ -74,6 +79,7 @@ static bool parse_exclusive(struct hf_arena *arena, struct hf_record *record)
             return false;
     }
     record->exclusive = true;
+    record->identity = grant->bytes;
     record->damage = NULL;
     return true;
 }
@@ -109,6 +115,7 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
     hf__item_text(item, "forced", &ret->forced);
     hf__item_text(item, "forced_by", &ret->forced_by);
     hf__item_text(item, "forced_reason", &ret->forced_reason);
+    hf__item_text(item, "released", &ret->released);
     hf__item_int(item, "token", 0, &ret->token);
     hf__item_int(item, "since", 1, &ret->since_unix_ms);
     ret->retired = hf__item_int(item, "ttl", 1, &ret->ttl_unix_s);
@@ -148,12 +155,14 @@ static void write_lease(struct hf_arena *arena, const struct hf_claim *claim,
     if (claim->session) {
         hf__update_set(arena, update, "session", hf__s(hf__id_text(arena, claim->session)));
         hf__update_remove(arena, update, "version");
+        hf__update_remove(arena, update, "by");
         hf__update_remove(arena, update, "lease");
         hf__update_remove(arena, update, "expires");
         return;
     }
     hf__update_remove(arena, update, "session");
     hf__update_set(arena, update, "version", hf__n(arena, claim->version));
+    hf__update_set(arena, update, "by", hf__s(hf__id_text(arena, &claim->by)));
     hf__update_set(arena, update, "lease", hf__n(arena, claim->lease_ms));
     if (claim->expires_unix_ms)
         hf__update_set(arena, update, "expires", hf__n(arena, claim->expires_unix_ms));
@@ -211,7 +220,7 @@ static void write_grant(struct hf_arena *arena, const struct hf_claim *claim,
 /* What leaves with the holder. */
 static void write_free(struct hf_arena *arena, int64_t ttl_unix_s, struct hf_update *update)
 {
-    static const char *const names[] = {"grant", "session", "version", "lease", "expires"};
+    static const char *const names[] = {"grant", "session", "version", "by", "lease", "expires"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         hf__update_remove(arena, update, names[i]);
     if (ttl_unix_s) hf__update_set(arena, update, "ttl", hf__n(arena, ttl_unix_s));
@@ -262,6 +271,18 @@ static void renew(const struct hf_layout *layout, struct hf_arena *arena,
     write_lease(arena, claim, hf__keyed_update(layout, arena, claim->name, condition, ret));
 }
 
+/* As it was last confirmed or, if a renewal is undecided, as that one makes it. */
+static const struct hf_condition *version_is(struct hf_arena *arena, const struct hf_claim *claim)
+{
+    const struct hf_condition *version =
+        hf__cond_compare(arena, "version", HF_EQ, hf__n(arena, claim->version));
+    if (!claim->pending) return version;
+    const struct hf_condition *next = hf__cond_and(
+        arena, hf__cond_compare(arena, "version", HF_EQ, hf__n(arena, claim->version + 1)),
+        hf__cond_compare(arena, "by", HF_EQ, hf__s(hf__id_text(arena, &claim->pending_by))));
+    return hf__cond_or(arena, version, next);
+}
+
 static void release(const struct hf_layout *layout, struct hf_arena *arena,
                     const struct hf_claim *claim, struct hf_op *ret)
 {
@@ -269,10 +290,13 @@ static void release(const struct hf_layout *layout, struct hf_arena *arena,
         hf__holdfast_leave(layout, arena, claim, ret);
         return;
     }
-    const struct hf_condition *condition = grant_is(arena, hf__id_text(arena, &claim->grant));
+    struct hf_slice grant = hf__id_text(arena, &claim->grant);
+    const struct hf_condition *condition = grant_is(arena, grant);
+    if (!claim->session) condition = hf__cond_and(arena, condition, version_is(arena, claim));
     if (HF_BUG(RELEASE_ANY)) condition = hf__cond_exists(arena, "grant");
     struct hf_update *update = hf__keyed_update(layout, arena, claim->name, condition, ret);
     write_free(arena, claim->ttl_unix_s, update);
+    hf__update_set(arena, update, "released", hf__s(grant));
     write_data(arena, claim, update);
 }
 
@@ -298,17 +322,31 @@ static bool holds(const struct hf_record *record, const struct hf_claim *claim)
     return false;
 }
 
+void hf__holdfast_by(struct hf_item item, struct hf_id *ret)
+{
+    struct hf_slice by;
+    if (!hf__item_text(item, "by", &by) || !hf__id_parse(by, ret)) *ret = (struct hf_id){{0}};
+}
+
 static bool adopt(const struct hf_record *record, struct hf_claim *claim)
 {
-    if (!holds(record, claim) || record->holder.session.len > 0) return false;
+    if (!holds(record, claim)) return false;
+    claim->owner = record->owner;
+    claim->token = record->token;
+    claim->since_unix_ms = record->since_unix_ms;
+    claim->lease_ms = record->liveness.lease_ms;
     claim->expires_unix_ms = record->liveness.expires_unix_ms;
-    return hf__item_int(record->item, "version", 1, &claim->version);
+    claim->version = 0;
+    hf__item_int(record->item, "version", 1, &claim->version);
+    hf__holdfast_by(record->item, &claim->by);
+    return true;
 }
 
 static bool at_version(const struct hf_record *record, const struct hf_claim *claim)
 {
-    int64_t version;
-    return hf__item_int(record->item, "version", 1, &version) && version == claim->version;
+    struct hf_id by;
+    hf__holdfast_by(record->item, &by);
+    return hf__id_eq(&by, &claim->by);
 }
 
 static void force(const struct hf_layout *layout, struct hf_arena *arena,
@@ -360,16 +398,16 @@ static const char *refuses_name(struct hf_slice name)
     return NULL;
 }
 
-static const char *const own_names[] = {"token",         "owner",   "grant", "session", "version",
-                                        "lease",         "expires", "ttl",   "holders", "limit",
-                                        "intent",        "since",   "data",  "forced",  "forced_by",
-                                        "forced_reason", NULL};
+static const char *const own_names[] = {
+    "token",   "owner", "grant",  "session", "version", "by",       "lease",  "expires",   "ttl",
+    "holders", "limit", "intent", "since",   "data",    "released", "forced", "forced_by", "forced_reason",
+    NULL};
 
 const struct hf_format hf__format_holdfast = {
     .name = "holdfast",
     .default_key = "key",
     .can = HF_CAN_TOKEN | HF_CAN_SESSION | HF_CAN_SHARE | HF_CAN_DATA | HF_CAN_EXPIRE |
-           HF_CAN_OBSERVE | HF_CAN_RENEW | HF_CAN_FORCE | HF_WANTS_CLOCK,
+           HF_CAN_OBSERVE | HF_CAN_RENEW | HF_CAN_FORCE | HF_WANTS_CLOCK | HF_NAMES_WRITES,
     .ttl_name = "ttl",
     .read = read_lock,
     .parse = parse,

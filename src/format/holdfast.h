@@ -30,6 +30,9 @@ void hf__holdfast_write_member(struct hf_arena *arena, const struct hf_claim *cl
 void hf__holdfast_write_common(struct hf_arena *arena, const struct hf_claim *claim,
                                struct hf_update *update);
 
+/* The write that made the record's version; zeroes: the record does not say. */
+void hf__holdfast_by(struct hf_item item, struct hf_id *ret);
+
 /* version, lease and expires, as a lock with its own lease and a session have them. */
 bool hf__holdfast_liveness(struct hf_arena *arena, struct hf_item item, struct hf_slice id,
                            struct hf_liveness *ret, int64_t *ret_version);

@@ -1,14 +1,14 @@
 /*
  * Sessions of the native format: one record keeps any number of locks alive.
  *
- *   key S = holdfast:session:<id> · owner S · version, lease, expires N ·
+ *   key S = holdfast:session:<id> · owner S · version, lease, expires N · by S ·
  *   asked SS · revoked SS · ttl N
  *
  * Invariants
  * N1  An id is never used again: a session that was ended stays ended for all
  *     its locks.
- * N2  Only its owner changes `version`; others may add to asked and revoked, and
- *     delete the record as they saw it.
+ * N2  Only those who act for its owner change `version`, and `by` names the write;
+ *     others may add to asked and revoked, and delete the record as they saw it.
  */
 #include "format/holdfast.h"
 #include "format/mutant.h"
@@ -40,6 +40,7 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
     hf__item_text(item, "owner", &ret->owner);
     ret->asked = members_of(item, "asked");
     ret->revoked = members_of(item, "revoked");
+    hf__holdfast_by(item, &ret->by);
     const struct hf_value *key = hf__item_get(item, layout->key_name);
     struct hf_slice prefix = HF_LIT(HF_SESSION_PREFIX);
     ret->damaged = !key || key->type != HF_S || !hf__slice_starts(key->bytes, prefix) ||
@@ -52,6 +53,7 @@ static void write_session(struct hf_arena *arena, const struct hf_session_claim 
 {
     hf__update_set(arena, update, "owner", hf__s(claim->owner));
     hf__update_set(arena, update, "version", hf__n(arena, claim->version));
+    hf__update_set(arena, update, "by", hf__s(hf__id_text(arena, &claim->by)));
     hf__update_set(arena, update, "lease", hf__n(arena, claim->lease_ms));
     if (claim->expires_unix_ms)
         hf__update_set(arena, update, "expires", hf__n(arena, claim->expires_unix_ms));

@@ -155,18 +155,11 @@ static uint64_t mix(uint64_t z)
     return z ^ z >> 31;
 }
 
-/* A permutation of the grant's 128 random bits for each (version, which): as unique as they are. */
-void hf__derive(const struct hf_id *grant, int64_t version, unsigned which, unsigned char ret[16])
+uint64_t hf__id_fold(const struct hf_id *id, uint64_t salt)
 {
     uint64_t words[2];
-    memcpy(words, grant->bytes, sizeof words);
-    uint64_t tweak = mix((uint64_t)version * 0x9e3779b97f4a7c15u + which + 1);
-    for (int round = 0; round < 4; round++) { /* Feistel */
-        uint64_t left = words[0];
-        words[0] = words[1];
-        words[1] = left ^ mix(words[1] + tweak + (uint64_t)round * 0x9e3779b97f4a7c15u);
-    }
-    memcpy(ret, words, sizeof words);
+    memcpy(words, id->bytes, sizeof words);
+    return mix(words[0] ^ mix(words[1] ^ mix(salt + 0x9e3779b97f4a7c15u)));
 }
 
 /* ---- names ---- */

@@ -32,8 +32,11 @@ struct hf_item hf__item_set(struct hf_arena *arena, struct hf_item item, const c
                             struct hf_value value);
 struct hf_item hf__item_set_all(struct hf_arena *arena, struct hf_item item, struct hf_item extra);
 
-/* 16 bytes that belong to this version of this grant, and to nothing else. */
-void hf__derive(const struct hf_id *grant, int64_t version, unsigned which, unsigned char ret[16]);
+/*
+ * 64 of the id's 128 bits, mixed with a salt: those who know the id recognize it, and nobody finds
+ * the id from it.
+ */
+uint64_t hf__id_fold(const struct hf_id *id, uint64_t salt);
 
 bool hf__keyed_name_of(const struct hf_layout *layout, struct hf_arena *arena, struct hf_item item,
                        struct hf_slice *ret);

@@ -5,7 +5,10 @@
  *   lockId S · namespace S · lockName S · owner S · instanceId S ·
  *   leaseDuration N (s) · expiry N (epoch s; also the table's TTL)
  *
- * Invariant: the instance id is the grant, so no two grants share one.
+ * Invariants
+ * J1  The instance id is the grant, so no two grants share one.
+ * J2  `expiry` is the version: two writes of one grant in the same second cannot be told apart, and
+ *     need not be, since the holder is judged by it.
  */
 #include "format/keyed.h"
 
@@ -30,7 +33,7 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
         hf__record_damage(ret, "expiry");
     if (ret->damaged) return;
     ret->exclusive = true;
-    ret->holder.grant = instance;
+    ret->holder.grant = ret->identity = instance;
     ret->liveness = (struct hf_liveness){
         .id = instance, .version = instance, .expires_unix_ms = expiry_s * 1000 + 999};
     if (hf__item_int(item, "leaseDuration", 1, &lease_s) && lease_s <= HF_LEASE_MAX_MS / 1000)
@@ -54,11 +57,24 @@ static int64_t expiry_s(int64_t expires_unix_ms)
     return (expires_unix_ms + 999) / 1000;
 }
 
-static const struct hf_condition *is_mine(struct hf_arena *arena, const struct hf_claim *claim)
+static const struct hf_condition *expiry_is(struct hf_arena *arena, int64_t expires_unix_ms)
 {
+    return hf__cond_compare(arena, "expiry", HF_EQ, hf__n(arena, expiry_s(expires_unix_ms)));
+}
+
+/* Ours, with the expiry that was written last or, if a renewal is undecided, with its. */
+static const struct hf_condition *mine(struct hf_arena *arena, const struct hf_claim *claim,
+                                       int64_t expires_unix_ms)
+{
+    const struct hf_condition *expiry = expiry_is(arena, expires_unix_ms);
+    if (claim->pending)
+        expiry = hf__cond_or(arena, expiry, expiry_is(arena, claim->pending_unix_ms));
     return hf__cond_and(
         arena, hf__cond_compare(arena, "owner", HF_EQ, hf__s(claim->owner)),
-        hf__cond_compare(arena, "instanceId", HF_EQ, hf__s(hf__id_text(arena, &claim->grant))));
+        hf__cond_and(arena,
+                     hf__cond_compare(arena, "instanceId", HF_EQ,
+                                      hf__s(hf__id_text(arena, &claim->grant))),
+                     expiry));
 }
 
 static void put(const struct hf_layout *layout, struct hf_arena *arena,
@@ -104,10 +120,8 @@ static void take(const struct hf_layout *layout, struct hf_arena *arena,
 static void renew(const struct hf_layout *layout, struct hf_arena *arena,
                   const struct hf_claim *claim, struct hf_op *ret)
 {
-    const struct hf_condition *condition = hf__cond_and(
-        arena, is_mine(arena, claim),
-        hf__cond_compare(arena, "expiry", HF_EQ, hf__n(arena, expiry_s(claim->before_unix_ms))));
-    struct hf_update *update = hf__keyed_update(layout, arena, claim->name, condition, ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, claim->name,
+                                                mine(arena, claim, claim->before_unix_ms), ret);
     hf__update_set(arena, update, "leaseDuration", hf__n(arena, lease_s(claim)));
     hf__update_set(arena, update, "expiry", hf__n(arena, expiry_s(claim->expires_unix_ms)));
 }
@@ -115,7 +129,7 @@ static void renew(const struct hf_layout *layout, struct hf_arena *arena,
 static void release(const struct hf_layout *layout, struct hf_arena *arena,
                     const struct hf_claim *claim, struct hf_op *ret)
 {
-    hf__keyed_delete(layout, arena, claim->name, is_mine(arena, claim), ret);
+    hf__keyed_delete(layout, arena, claim->name, mine(arena, claim, claim->expires_unix_ms), ret);
 }
 
 static bool holds(const struct hf_record *record, const struct hf_claim *claim)
@@ -125,8 +139,11 @@ static bool holds(const struct hf_record *record, const struct hf_claim *claim)
 
 static bool adopt(const struct hf_record *record, struct hf_claim *claim)
 {
+    if (!holds(record, claim)) return false;
+    claim->owner = record->owner;
+    claim->lease_ms = record->liveness.lease_ms;
     claim->expires_unix_ms = record->liveness.expires_unix_ms / 1000 * 1000; /* as it was written */
-    return holds(record, claim);
+    return true;
 }
 
 static bool at_version(const struct hf_record *record, const struct hf_claim *claim)

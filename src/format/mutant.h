@@ -27,7 +27,16 @@
     X(SHARED_KEEPS_TTL, "shared-keeps-ttl", "a shared acquire leaves the ttl standing")            \
     X(READER_KEEPS_GUID, "reader-keeps-guid", "a fail-open reader renews without a new guid")      \
     X(READER_BACKDATES, "reader-backdates", "a late fail-open reader sets the clock back")         \
-    X(JOIN_SHORTENS, "join-shortens", "a fail-open reader comes in with a shorter lease")
+    X(JOIN_SHORTENS, "join-shortens", "a fail-open reader comes in with a shorter lease")          \
+    X(ANY_WRITER, "any-writer", "a renewal that was overtaken counts as its own lost copy")        \
+    X(MOVED_IS_LOST, "moved-is-lost", "a renewal that was overtaken counts as a loss")             \
+    X(LEASE_SHRINKS, "lease-shrinks", "a renewal by grant may shorten the lease")                  \
+    X(EXPIRY_SHRINKS, "expiry-shrinks", "a renewal by grant may set the expiry back")              \
+    X(GIVE_BACK_ANY, "give-back-any", "a lease that ended here is given back at any version")      \
+    X(FROM_MEMORY, "from-memory", "a repeated call is answered without asking the store")          \
+    X(RENEW_RELEASED, "renew-released", "a renewal revives a lock that was released elsewhere")    \
+    X(FORCE_ROBS, "force-robs", "a forced release also takes the lock from the next holder")       \
+    X(READER_GROWS, "reader-grows", "a fail-open reader's lease grows beyond the record's")
 
 enum hf_mutant {
     HF_BUG_NONE,

@@ -7,7 +7,11 @@
  * Invariants
  * P1  We write UTC. Moments with an offset are read, and never compared as text.
  * P2  The nanoseconds of a LockID are the grant's, so no two grants share one.
+ * P3  `ExpiresAt` is the version: two writes of one grant in the same second cannot
+ *     be told apart, and need not be, since the holder is judged by it.
  */
+#include <stdio.h>
+
 #include "base/text.h"
 #include "format/keyed.h"
 
@@ -23,14 +27,15 @@ static struct hf_slice moment(struct hf_arena *arena, int64_t unix_s)
                             (int)(rest / 3600), (int)(rest / 60 % 60), (int)(rest % 60));
 }
 
+/* 19 digits, as a time in our century has. */
+static unsigned long long grant_number(const struct hf_claim *claim)
+{
+    return 1000000000000000000u + hf__id_fold(&claim->grant, 0) % 900000000000000000u;
+}
+
 static struct hf_slice lock_id(struct hf_arena *arena, const struct hf_claim *claim)
 {
-    uint64_t random;
-    memcpy(&random, claim->grant.bytes, sizeof random);
-    /* 19 digits, as a time in our century has. */
-    return hf__arena_printf(
-        arena, "%.*s_%llu", HF_FMT(claim->owner),
-        (unsigned long long)(1000000000000000000u + random % 900000000000000000u));
+    return hf__arena_printf(arena, "%.*s_%llu", HF_FMT(claim->owner), grant_number(claim));
 }
 
 static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool has_item,
@@ -51,7 +56,7 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
     if (hf__item_text(item, "AcquiredAt", &acquired))
         hf__parse_rfc3339(acquired, &ret->since_unix_ms);
     ret->exclusive = true;
-    ret->holder.grant = id;
+    ret->holder.grant = ret->identity = id;
     /* Held up to and including that second: expired is what lies before now. */
     ret->liveness =
         (struct hf_liveness){.id = id, .version = id, .expires_unix_ms = expires_ms + 999};
@@ -111,21 +116,29 @@ static void take(const struct hf_layout *layout, struct hf_arena *arena,
         ret);
 }
 
-static const struct hf_condition *is_mine(struct hf_arena *arena, const struct hf_claim *claim)
+static const struct hf_condition *expires_at(struct hf_arena *arena, int64_t expires_unix_ms)
 {
-    return hf__cond_and(arena,
-                        hf__cond_compare(arena, "LockID", HF_EQ, hf__s(lock_id(arena, claim))),
-                        hf__cond_compare(arena, "Owner", HF_EQ, hf__s(claim->owner)));
+    struct hf_slice at = moment(arena, expires_s(expires_unix_ms));
+    return hf__cond_compare(arena, "ExpiresAt", HF_EQ, hf__s(at));
+}
+
+/* Ours, with the expiry that was written last or, if a renewal is undecided, with its. */
+static const struct hf_condition *mine(struct hf_arena *arena, const struct hf_claim *claim,
+                                       int64_t expires_unix_ms)
+{
+    const struct hf_condition *expiry = expires_at(arena, expires_unix_ms);
+    if (claim->pending)
+        expiry = hf__cond_or(arena, expiry, expires_at(arena, claim->pending_unix_ms));
+    return hf__cond_and(
+        arena, hf__cond_compare(arena, "LockID", HF_EQ, hf__s(lock_id(arena, claim))),
+        hf__cond_and(arena, hf__cond_compare(arena, "Owner", HF_EQ, hf__s(claim->owner)), expiry));
 }
 
 static void renew(const struct hf_layout *layout, struct hf_arena *arena,
                   const struct hf_claim *claim, struct hf_op *ret)
 {
-    const struct hf_condition *condition =
-        hf__cond_and(arena, is_mine(arena, claim),
-                     hf__cond_compare(arena, "ExpiresAt", HF_EQ,
-                                      hf__s(moment(arena, expires_s(claim->before_unix_ms)))));
-    struct hf_update *update = hf__keyed_update(layout, arena, claim->name, condition, ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, claim->name,
+                                                mine(arena, claim, claim->before_unix_ms), ret);
     int64_t until_s = expires_s(claim->expires_unix_ms);
     hf__update_set(arena, update, "ExpiresAt", hf__s(moment(arena, until_s)));
     hf__update_set(arena, update, "TTL", hf__n(arena, until_s));
@@ -134,22 +147,28 @@ static void renew(const struct hf_layout *layout, struct hf_arena *arena,
 static void release(const struct hf_layout *layout, struct hf_arena *arena,
                     const struct hf_claim *claim, struct hf_op *ret)
 {
-    hf__keyed_delete(layout, arena, claim->name, is_mine(arena, claim), ret);
+    hf__keyed_delete(layout, arena, claim->name, mine(arena, claim, claim->expires_unix_ms), ret);
 }
 
 static bool holds(const struct hf_record *record, const struct hf_claim *claim)
 {
-    struct hf_arena arena = {0};
-    bool same = record->exclusive && hf__slice_eq(record->holder.grant, lock_id(&arena, claim));
-    same = same && !arena.failed;
-    hf__arena_free(&arena);
-    return same;
+    char number[24];
+    struct hf_slice id = record->holder.grant;
+    int len = snprintf(number, sizeof number, "_%llu", grant_number(claim));
+    if (!record->exclusive || id.len <= (size_t)len) return false;
+    struct hf_slice owner = hf__slice(id.ptr, id.len - (size_t)len);
+    return hf__slice_is(hf__slice_skip(id, owner.len), number) &&
+           hf__slice_eq(owner, record->owner);
 }
 
 static bool adopt(const struct hf_record *record, struct hf_claim *claim)
 {
+    if (!holds(record, claim)) return false;
+    claim->owner = record->owner;
+    claim->since_unix_ms = record->since_unix_ms;
+    claim->lease_ms = 0;
     claim->expires_unix_ms = record->liveness.expires_unix_ms / 1000 * 1000; /* as it was written */
-    return holds(record, claim);
+    return true;
 }
 
 static bool at_version(const struct hf_record *record, const struct hf_claim *claim)

@@ -1,6 +1,7 @@
 #include "item/path.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct hf_path hf__path(struct hf_arena *arena, struct hf_slice name)
 {
@@ -10,13 +11,18 @@ struct hf_path hf__path(struct hf_arena *arena, struct hf_slice name)
     return (struct hf_path){part, 1};
 }
 
+struct hf_path hf__path_below(struct hf_arena *arena, struct hf_path path, struct hf_slice name)
+{
+    struct hf_path_part *parts = hf__arena_zalloc(arena, path.count + 1, sizeof *parts);
+    if (!parts || path.count == 0) return (struct hf_path){0};
+    memcpy(parts, path.parts, path.count * sizeof *parts);
+    parts[path.count].name = name;
+    return (struct hf_path){parts, path.count + 1};
+}
+
 struct hf_path hf__path_in(struct hf_arena *arena, const char *map, struct hf_slice name)
 {
-    struct hf_path_part *parts = hf__arena_zalloc(arena, 2, sizeof *parts);
-    if (!parts) return (struct hf_path){0};
-    parts[0].name = hf__slice_str(map);
-    parts[1].name = name;
-    return (struct hf_path){parts, 2};
+    return hf__path_below(arena, hf__path(arena, hf__slice_str(map)), name);
 }
 
 const struct hf_value *hf__path_get(struct hf_item item, struct hf_path path)

@@ -56,11 +56,23 @@ struct hf_attempt *hf__core_next_finished(struct hf_core *core)
     return node ? HF_CONTAINER(node, struct hf_attempt, of_core) : NULL;
 }
 
+static void claim_of(struct hf_core *core, const struct hf_attempt *attempt,
+                     const struct hf_try *try, struct hf_claim *ret);
+
 static void give_back_try(struct hf_core *core, struct hf_attempt *attempt,
                           const struct hf_try *try, int64_t now_us)
 {
-    hf__give_back(core, attempt->name, attempt->want.limit ? 's' : 'x', &try->grant, 1,
-                  try->session ? &try->session->id : NULL, attempt->want.owner, now_us);
+    struct hf_claim claim;
+    claim_of(core, attempt, try, &claim);
+    hf__give_back(core, attempt->name, attempt->want.limit ? 's' : 'x', &claim, now_us);
+}
+
+static void withdraw_intent(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
+{
+    const struct hf_claim claim = {.owner = attempt->want.owner,
+                                   .grant = attempt->intent,
+                                   .session = &attempt->intent_session->id};
+    hf__give_back(core, attempt->name, 'i', &claim, now_us);
 }
 
 /* These are about the newest try. */
@@ -88,9 +100,7 @@ void hf__attempt_finish(struct hf_core *core, struct hf_attempt *attempt, int co
                 give_back_try(core, attempt, &attempt->tries[i], now_us);
         }
     }
-    if (attempt->has_intent)
-        hf__give_back(core, attempt->name, 'i', &attempt->intent, 0, &attempt->intent_session->id,
-                      attempt->want.owner, now_us);
+    if (attempt->has_intent) withdraw_intent(core, attempt, now_us);
     attempt->has_intent = false;
     hf__name_advance(core, attempt->name, now_us);
 }
@@ -114,7 +124,7 @@ void hf__attempt_fail_held(struct hf_core *core, struct hf_attempt *attempt, int
                            int64_t now_us)
 {
     struct hf_slice owner = attempt->record.owner;
-    const struct hf_grant *ours = hf__name_exclusive(attempt->name);
+    const struct hf_grant *ours = attempt->looked ? NULL : hf__name_exclusive(attempt->name);
     if (ours) owner = hf__grant_owner(core, ours);
     const char *prefix = code == HF_ERR_TIMED_OUT ? "not free in time; " : "";
     const char *damage = attempt->record.damaged          ? attempt->record.damage
@@ -213,8 +223,7 @@ bool hf__attempt_step(struct hf_core *core, struct hf_attempt *attempt, struct h
         if (is_grant_request(request) && may_have_landed && attempt->try_count > 0)
             give_back_try(core, attempt, &attempt->tries[attempt->try_count - 1], now_us);
         if (request->kind == HF_REQUEST_INTENT && may_have_landed && attempt->intent_session)
-            hf__give_back(core, attempt->name, 'i', &attempt->intent, 0,
-                          &attempt->intent_session->id, attempt->want.owner, now_us);
+            withdraw_intent(core, attempt, now_us);
         if (attempt->taken) hf__attempt_destroy(core, attempt);
         return false;
     }
@@ -332,7 +341,7 @@ static void granted(struct hf_core *core, struct hf_attempt *attempt, int at,
     } else {
         struct hf_lease *own = attempt->own;
         own->expires_unix_ms = try.expires_unix_ms;
-        hf__lease_begin(core, own, try.sent_us, now_us);
+        hf__lease_begin(core, own, &try.grant, try.sent_us, now_us);
         hf__lease_add(core, own, grant, now_us);
         attempt->use_session = false;
     }
@@ -378,8 +387,8 @@ static struct hf_try *new_try(struct hf_core *core, struct hf_attempt *attempt, 
     return try;
 }
 
-static void claim_of(struct hf_core *core, struct hf_attempt *attempt, const struct hf_try *try,
-                     struct hf_claim *ret)
+static void claim_of(struct hf_core *core, const struct hf_attempt *attempt,
+                     const struct hf_try *try, struct hf_claim *ret)
 {
     const struct hf_want *want = &attempt->want;
     struct hf_interval store = hf__core_store_time(core, try->sent_us);
@@ -390,6 +399,8 @@ static void claim_of(struct hf_core *core, struct hf_attempt *attempt, const str
         .session = try->session ? &try->session->id : NULL,
         .limit = want->limit,
         .version = 1,
+        .by = try->grant, /* as new as the grant */
+        .token = try->token,
         .lease_ms = attempt->own ? attempt->own->lease_ms : 0,
         .expires_unix_ms = try->expires_unix_ms,
         .now_unix_ms = store.known ? store.lo_unix_us / 1000 : 0,

@@ -14,7 +14,7 @@ const char *const hf__request_names[HF_REQUEST_KINDS] = {
     [HF_REQUEST_JUDGE] = "judge",    [HF_REQUEST_REAP] = "reap",
     [HF_REQUEST_INTENT] = "intent",  [HF_REQUEST_SESSION] = "create session",
     [HF_REQUEST_RENEW] = "renew",    [HF_REQUEST_ERRAND] = "errand",
-    [HF_REQUEST_FORCE] = "force",
+    [HF_REQUEST_ADOPT] = "adopt",    [HF_REQUEST_FORCE] = "force",
 };
 
 /* ---- answers ---- */
@@ -406,6 +406,7 @@ void hf__core_close(struct hf_core *core, int64_t limit_ms, int64_t now_us)
     hf__error_set(&error, HF_ERR_CLOSED, "the client was closed");
     hf__core_refuse(core, &error, now_us);
     hf__forces_fail(core, now_us);
+    hf__adoptions_fail(core, now_us);
     go_on_closing(core, &core->closing_alarm, now_us);
 }
 
@@ -422,6 +423,7 @@ int hf__core_init(struct hf_core *core, const struct hf_core_options *options,
     hf__list_init(&core->leases);
     hf__list_init(&core->errands);
     hf__list_init(&core->forces);
+    hf__list_init(&core->adoptions);
     hf__list_init(&core->session_waiters);
     hf__list_init(&core->opened);
     core->names = hf__calloc(core->name_buckets, sizeof(struct hf_name *));

@@ -8,6 +8,7 @@
  *   attempt  one acquire on its way (attempt.c; its rivals: rival.c; its turn: queue.c)
  *   grant    one lock that is held, until its final event (grant.c)
  *   lease    what keeps grants alive: one grant's own, or a session (lease.c)
+ *   adoption a grant that somebody else acquired is taken up from its record (adopt.c)
  *   errand   a conditional write that must get done, and is repeated (errand.c)
  *   force    an operator's release of somebody else's lock (force.c)
  *
@@ -24,11 +25,16 @@
  * C5  Ending and reporting need no memory: whatever they need was allocated when
  *     the object was made. A request that cannot be built is a request that
  *     failed, and is tried again.
+ * C6  Several may act for one grant: other processes that were told it, services
+ *     on the same table. What the record says counts, not what was written here
+ *     last; every write about a grant names the version that it has seen; a lease
+ *     only grows; nothing is promised by another's write.
  *
  * Transitions
  *   attempt  QUEUED → SESSION → TRYING ⇄ EXAMINING ⇄ WAITING → over
  *            (hf__attempt_go, hf__attempt_try, hf__rivals_examine, hf__attempt_wait, finish)
- *   grant    HELD → RELEASING → ENDED   (hf__grant_release, hf__grant_end)
+ *   grant    [ADOPTING →] HELD → RELEASING or EXPIRING → ENDED
+ *            (hf__core_adopt, confirm, hf__core_release, expire, hf__grant_end)
  *   lease    CREATING → LIVE → DEAD     (hf__session_get, confirm, hf__lease_end)
  */
 #ifndef HF_LOCK_CORE_H
@@ -67,7 +73,12 @@ struct hf_core_options {
     enum hf_session_use session;
     size_t own_leases;        /* AUTO: so many locks keep their own lease */
     bool hold_on_unavailable; /* K2's exception, for those who ask for it */
-    bool by_grant; /* others may renew and release our locks by their grants: the service */
+    /*
+     * Others act for the grants of this client as a matter of course, as callers of services on one
+     * table do. So nothing is said from memory: whoever asks is answered by the store, whoever waits
+     * asks it, and a lease that ends here has expired only if the record agrees.
+     */
+    bool by_grant;
     uint64_t (*draw)(void *user); /* 64 random bits */
     void *draw_user;
     struct hf_log log;
@@ -86,6 +97,7 @@ enum hf_request_kind {
     HF_REQUEST_SESSION, /* creating ours */
     HF_REQUEST_RENEW,
     HF_REQUEST_ERRAND,
+    HF_REQUEST_ADOPT, /* reading what somebody acts for by grant */
     HF_REQUEST_FORCE,
 };
 enum { HF_REQUEST_KINDS = HF_REQUEST_FORCE + 1 };
@@ -143,24 +155,30 @@ struct hf_lease {
     bool opened;  /* a session that somebody asked for, and renews and closes by hand */
     bool leaving; /* … and has closed: it ends with the last of its locks */
     bool stopped; /* its grant is being released: no more renewals */
+    bool adopting; /* its grant was taken up from the record, and nothing is promised yet */
+    bool others;   /* somebody else acted for its grant, or may have: they may have promised more */
     struct hf_id id;
-    int64_t version; /* confirmed */
+    int64_t version; /* confirmed, or seen in the record */
+    struct hf_id by; /* the write that made it */
     int64_t lease_ms;
     int64_t expires_unix_ms;
     int64_t confirmed_us;   /* the send that the validity is counted from */
-    int64_t valid_until_us; /* of LIVE */
+    int64_t valid_until_us; /* of LIVE; while adopting, when that is given up */
     int64_t wanted_ms;      /* of the next renewal; never less than lease_ms */
 
     struct hf_list of_opened;   /* core->opened */
-    struct hf_job *job;         /* of who opens or closes it */
+    struct hf_job *job;         /* of whoever opens, closes or adopts it */
     char *owner;                /* of an opened session */
     struct hf_errand *release;  /* of its grant, waiting for a renewal to come back */
     struct hf_request *request; /* in flight */
     bool pending;               /* version + 1 was sent at least once and is not decided */
+    struct hf_id pending_by;    /* its id */
     int64_t pending_sent_us;    /* its first send */
     int64_t pending_lease_ms;
     int64_t pending_expires_unix_ms;
     int64_t renew_at_us;
+    int overtaken;         /* renewals in a row that others were quicker than */
+    int late;              /* creations in a row that were confirmed too late to be of use */
     int failures;          /* in a row */
     int64_t failing_us;    /* since when */
     int failure_code;      /* the last one's */
@@ -172,7 +190,13 @@ struct hf_lease {
 
 /* ---- grants ---- */
 
-enum hf_grant_state { HF_GRANT_HELD, HF_GRANT_RELEASING, HF_GRANT_ENDED };
+enum hf_grant_state {
+    HF_GRANT_HELD,
+    HF_GRANT_ADOPTING,  /* taken up from its record; not confirmed yet */
+    HF_GRANT_EXPIRING,  /* by_grant: its time here is up, and the record is being asked */
+    HF_GRANT_RELEASING,
+    HF_GRANT_ENDED,
+};
 enum { HF_EVENT_IS_WARNING = 1, HF_EVENT_IS_FINAL = 2 };
 
 struct hf_grant {
@@ -189,9 +213,8 @@ struct hf_grant {
     int32_t limit;    /* 0: exclusive */
     uint32_t entries; /* re-entrant acquires */
     int64_t warn_ms;
-    int64_t rechecked_us; /* when its record was last looked at because somebody asked */
-    char *detail;         /* who took it, who forced it and why; NULL: nothing to say */
-    int16_t code;         /* the store's error behind the reason, or 0 */
+    char *detail; /* who took it, who forced it and why; NULL: nothing to say */
+    int16_t code; /* the store's error behind the reason, or 0 */
     uint8_t state;
     uint8_t reason;
     uint8_t pending; /* HF_EVENT_IS_… */
@@ -208,8 +231,8 @@ struct hf_job {
     struct hf_list node;
     int code;
     struct hf_error error;
-    int64_t need_until_us; /* ensure */
-    struct hf_grant *grant;
+    int64_t need_until_us;  /* ensure */
+    struct hf_grant *grant; /* ensure; of an adoption, the result: the caller's */
     bool calls_back; /* for whoever drives the core: nobody waits for it */
     void *user;
 };
@@ -315,6 +338,7 @@ struct hf_core {
     struct hf_list leases;
     struct hf_list errands;
     struct hf_list forces;
+    struct hf_list adoptions;
     struct hf_list session_waiters;
     struct hf_list opened; /* sessions */
     struct hf_lease *session;
@@ -382,15 +406,29 @@ void hf__core_session_close(struct hf_core *core, struct hf_lease *session, stru
                             int64_t now_us);
 void hf__core_leave_all(struct hf_core *core, int64_t now_us);
 void hf__lease_unref(struct hf_core *core, struct hf_lease *lease);
-/* Looks whether the record still has it, if nobody here renews it; not more often than is useful.
- */
-void hf__core_recheck(struct hf_core *core, struct hf_grant *grant, int64_t now_us);
-/* Reads what others have written into a session's record, and obeys. */
-void hf__core_session_look(struct hf_core *core, struct hf_lease *session, int64_t now_us);
 /* How many want this lock here. */
 size_t hf__core_queue(const struct hf_core *core, struct hf_slice name);
-/* Somebody outside has let go of this lock: whoever waits for it here need not wait to look. */
-void hf__core_nudge(struct hf_core *core, struct hf_slice name, int64_t now_us);
+
+/*
+ * Acting by grant (adopt.c): for a lock that was acquired by another process, or by this one before
+ * it was restarted. HF_ERR_LOST: the record says that the grant does not hold the lock.
+ */
+struct hf_by_grant {
+    struct hf_slice name;
+    struct hf_id grant;
+    int64_t limit;         /* 0: exclusive; HF_READERS_LIMIT: shared */
+    struct hf_slice owner; /* whose the grant must be; empty: anybody's */
+    void *user;            /* of the grant */
+};
+/*
+ * Takes it up and renews it; lease_ms 0: as long as before. A lease never shrinks. The job's grant is
+ * held then, as if it had been acquired here.
+ */
+void hf__core_adopt(struct hf_core *core, const struct hf_by_grant *which, int64_t lease_ms,
+                    struct hf_job *job, int64_t now_us);
+void hf__core_release_by_grant(struct hf_core *core, const struct hf_by_grant *which,
+                               const struct hf_release *how, struct hf_job *job, int64_t now_us);
+
 void hf__core_force(struct hf_core *core, struct hf_slice name, struct hf_slice by,
                     struct hf_slice reason, int64_t timeout_ms, struct hf_job *job, int64_t now_us);
 

@@ -1,8 +1,14 @@
 /*
  * Errands: small conditional writes that must get done and do no harm when they
  * are done twice. Repeated until the store has decided or patience runs out.
+ *
+ * A release names the version that it has seen (C6). If others have renewed the
+ * grant since, the holder's own release takes over their version and is sent
+ * again; what is given back because time was up here is theirs now.
  */
 #include "lock/inside.h"
+
+enum { OVERTAKEN_US = 5000 };
 
 static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us);
 
@@ -62,11 +68,21 @@ static void give_up(struct hf_core *core, struct hf_errand *errand, int code, in
     struct hf_grant *grant = errand->grant;
     enum hf_errand_kind kind = errand->kind;
     struct hf_job *job = errand->job;
+    bool looks = errand->looks;
     if (errand->sent) code = HF_ERR_OUTCOME_UNKNOWN; /* an earlier copy may have landed */
     finish(core, errand);
     if (kind == HF_ERRAND_RELEASE && grant)
         hf__grant_end(core, grant, HF_REASON_UNCONFIRMED, code, hf_error_meaning(code), now_us);
+    if (kind == HF_ERRAND_EXPIRE && grant)
+        hf__grant_end(core, grant, looks ? HF_REASON_ABANDONED : HF_REASON_UNREACHABLE, code,
+                      hf_error_meaning(code), now_us);
     if (job) hf__job_done(core, job, code, "the store: %s", hf_error_meaning(code));
+}
+
+/* Instead of writing: it must know the record first, or must not touch it. */
+static bool only_reads(const struct hf_errand *errand)
+{
+    return (errand->kind == HF_ERRAND_BY_GRANT && !errand->known) || errand->looks;
 }
 
 static void build(struct hf_core *core, struct hf_errand *errand, struct hf_request *request,
@@ -77,6 +93,13 @@ static void build(struct hf_core *core, struct hf_errand *errand, struct hf_requ
     struct hf_arena *arena = &request->arena;
     struct hf_op *op = &request->op;
     switch (errand->kind) {
+    case HF_ERRAND_BY_GRANT:
+    case HF_ERRAND_EXPIRE:
+        if (only_reads(errand)) {
+            format->read(layout, arena, hf__name_text(errand->name), op);
+            break;
+        }
+        /* fall through */
     case HF_ERRAND_RELEASE:
     case HF_ERRAND_GIVE_BACK:
         errand->claim.ttl_unix_s = hf__ttl_unix_s(core, now_us, 0);
@@ -110,33 +133,88 @@ static void missing(struct hf_core *core, struct hf_errand *errand, const struct
     struct hf_grant *grant = errand->grant;
     struct hf_job *job = errand->job;
     enum hf_errand_kind kind = errand->kind;
-    bool ours = errand->sent; /* an earlier copy of the release may have done it */
+    /* An earlier copy of the release may have done it, or somebody else who has the grant. */
+    bool released = errand->sent || hf__id_is(&errand->claim.grant, record->released);
+    struct hf_error lost;
+    hf__explain_lost(record, &errand->claim.grant, &lost);
     finish(core, errand);
     if (grant && kind == HF_ERRAND_RELEASE &&
-        (ours || !(hf__record_is_held(record) || hf__id_is(&grant->id, record->forced))))
+        (released || !(hf__record_is_held(record) || hf__id_is(&grant->id, record->forced))))
         hf__grant_end(core, grant, grant->reason, 0, NULL, now_us);
-    else if (grant && (kind == HF_ERRAND_RELEASE || grant->state == HF_GRANT_HELD))
+    else if (grant && kind == HF_ERRAND_EXPIRE && released)
+        hf__grant_end(core, grant, HF_REASON_ABANDONED, 0, "released elsewhere", now_us);
+    else if (grant && (kind == HF_ERRAND_RELEASE || kind == HF_ERRAND_EXPIRE ||
+                       grant->state == HF_GRANT_HELD))
         hf__grant_end_as(core, grant, record, now_us); /* unless our own release removed it */
-    if (job) hf__job_done(core, job, HF_ERR_LOST, "the lock is not held any more");
+    if (job && kind == HF_ERRAND_BY_GRANT && released) hf__job_done(core, job, 0, " ");
+    else if (job) hf__job_done(core, job, HF_ERR_LOST, "%s", lost.message);
 }
 
-/* A release, a set_data or a re-read: what does the record say of the grant? */
+/* Others act for the same grant, and have changed its version. */
+static void overtaken(struct hf_core *core, struct hf_errand *errand, const struct hf_claim *seen,
+                      int64_t now_us)
+{
+    struct hf_grant *grant = errand->grant;
+    if (errand->kind == HF_ERRAND_EXPIRE && !HF_BUG(GIVE_BACK_ANY)) {
+        finish(core, errand);
+        hf__grant_end(core, grant, HF_REASON_ABANDONED, 0, "renewed elsewhere", now_us);
+        return;
+    }
+    errand->claim.version = seen->version;
+    errand->claim.by = seen->by;
+    errand->claim.expires_unix_ms = seen->expires_unix_ms;
+    errand->claim.token = seen->token;
+    errand->claim.last = false; /* others may be inside */
+    errand->claim.pending = false;
+    int shift = errand->overtaken < 6 ? errand->overtaken : 6;
+    int64_t again_us =
+        now_us + hf__random_below(core, errand->overtaken++ ? OVERTAKEN_US << shift : 0);
+    if (again_us >= errand->give_up_us) give_up(core, errand, HF_ERR_CONDITION, now_us);
+    else if (again_us <= now_us) ring(core, &errand->alarm, now_us);
+    else hf__alarm_set(core, &errand->alarm, again_us);
+}
+
+/* A release or a set_data was refused: what does the record say of the grant? */
 static void compare(struct hf_core *core, struct hf_errand *errand, struct hf_request *request,
                     const struct hf_answer *answer, int64_t now_us)
 {
     struct hf_record record;
+    struct hf_claim seen = errand->claim;
+    core->options.format->parse(&core->options.layout, &request->arena, answer->has_item,
+                                answer->item, &record);
+    if (request->arena.failed) give_up(core, errand, HF_ERR_NO_MEMORY, now_us);
+    else if (record.damaged) give_up(core, errand, HF_ERR_DAMAGED, now_us);
+    else if (!core->options.format->adopt(&record, &seen)) missing(core, errand, &record, now_us);
+    else overtaken(core, errand, &seen, now_us);
+}
+
+/* What a release by grant begins with: the record. */
+static void take_up(struct hf_core *core, struct hf_errand *errand, struct hf_request *request,
+                    const struct hf_answer *answer, int64_t now_us)
+{
+    struct hf_record record;
+    struct hf_claim *claim = &errand->claim;
+    struct hf_job *job = errand->job;
+    int code;
     core->options.format->parse(&core->options.layout, &request->arena, answer->has_item,
                                 answer->item, &record);
     if (request->arena.failed) {
         give_up(core, errand, HF_ERR_NO_MEMORY, now_us);
-    } else if (!core->options.format->holds(&record, &errand->claim)) {
-        missing(core, errand, &record, now_us);
-    } else if (errand->kind == HF_ERRAND_RELEASE && errand->claim.last) {
-        errand->claim.last = false; /* others are inside */
-        ring(core, &errand->alarm, now_us);
-    } else {
-        give_up(core, errand, HF_ERR_CONDITION, now_us);
+        return;
     }
+    if (!record.damaged && !core->options.format->adopt(&record, claim)) {
+        missing(core, errand, &record, now_us);
+        return;
+    }
+    const char *refusal = hf__refuses_by_grant(&record, claim, errand->target, &code);
+    if (refusal) {
+        finish(core, errand);
+        hf__job_done(core, job, code, "%s", refusal);
+        return;
+    }
+    claim->owner = hf__arena_copy(&errand->arena, claim->owner);
+    errand->known = true;
+    ring(core, &errand->alarm, now_us);
 }
 
 static void done(struct hf_core *core, struct hf_errand *errand, int64_t now_us)
@@ -144,10 +222,16 @@ static void done(struct hf_core *core, struct hf_errand *errand, int64_t now_us)
     struct hf_grant *grant = errand->grant;
     struct hf_job *job = errand->job;
     enum hf_errand_kind kind = errand->kind;
+    struct hf_name *name = errand->name;
+    if (name) name->refs++;
     finish(core, errand);
     if (kind == HF_ERRAND_RELEASE && grant)
         hf__grant_end(core, grant, grant->reason, 0, NULL, now_us);
+    if (kind == HF_ERRAND_EXPIRE && grant)
+        hf__grant_end(core, grant, HF_REASON_EXPIRED, 0, NULL, now_us);
     if (job) hf__job_done(core, job, 0, " ");
+    if (kind == HF_ERRAND_BY_GRANT) hf__name_advance(core, name, now_us);
+    hf__name_unref(core, name);
 }
 
 /* Somebody left who did not take themselves for the last one, and was. */
@@ -155,7 +239,8 @@ static void retire_if_empty(struct hf_core *core, struct hf_errand *errand,
                             struct hf_request *request, const struct hf_answer *answer,
                             int64_t now_us)
 {
-    bool left = errand->kind == HF_ERRAND_RELEASE || errand->kind == HF_ERRAND_GIVE_BACK;
+    bool left = errand->kind == HF_ERRAND_RELEASE || errand->kind == HF_ERRAND_BY_GRANT ||
+                errand->kind == HF_ERRAND_EXPIRE || errand->kind == HF_ERRAND_GIVE_BACK;
     if (!left || errand->claim.limit == 0 || errand->claim.last || !answer->has_item) return;
     struct hf_record record;
     core->options.format->parse(&core->options.layout, &request->arena, true, answer->item,
@@ -164,6 +249,36 @@ static void retire_if_empty(struct hf_core *core, struct hf_errand *errand,
     if (core->options.format->sessions && hf__ttl_unix_s(core, now_us, 0) == 0) return;
     struct hf_errand *retire = hf__errand_new(core, HF_ERRAND_RETIRE, errand->name);
     if (retire) hf__errand_start(core, retire, core->options.lease_ms, now_us);
+}
+
+/*
+ * Others have acted for the grant, too, and what they promised may end later than what was promised
+ * here. So it has expired only if nobody has renewed it for as long as a challenger would wait; then
+ * it is given back like any other.
+ */
+static void look_expired(struct hf_core *core, struct hf_errand *errand, struct hf_request *request,
+                         const struct hf_answer *answer, int64_t now_us)
+{
+    const struct hf_format *format = core->options.format;
+    struct hf_record record;
+    struct hf_claim seen = errand->claim, pending = errand->claim;
+    pending.by = errand->claim.pending_by;
+    pending.expires_unix_ms = errand->claim.pending_unix_ms;
+    format->parse(&core->options.layout, &request->arena, answer->has_item, answer->item, &record);
+    if (request->arena.failed) give_up(core, errand, HF_ERR_NO_MEMORY, now_us);
+    else if (record.damaged) give_up(core, errand, HF_ERR_DAMAGED, now_us);
+    else if (!format->adopt(&record, &seen)) missing(core, errand, &record, now_us);
+    else if (!format->at_version(&record, &errand->claim) &&
+             !(errand->claim.pending && format->at_version(&record, &pending)))
+        overtaken(core, errand, &seen, now_us);
+    else {
+        struct hf_verdict verdict = hf__judge(core, &record.liveness, now_us);
+        errand->looks = !verdict.dead;
+        if (verdict.dead) ring(core, &errand->alarm, now_us);
+        else if (verdict.judge_at_us < errand->give_up_us)
+            hf__alarm_set(core, &errand->alarm, verdict.judge_at_us);
+        else give_up(core, errand, HF_ERR_TIMED_OUT, now_us);
+    }
 }
 
 static void answered(struct hf_core *core, struct hf_request *request,
@@ -175,9 +290,19 @@ static void answered(struct hf_core *core, struct hf_request *request,
         hf__errand_free(core, errand);
         return;
     }
-    bool about_grant = errand->kind == HF_ERRAND_RELEASE || errand->kind == HF_ERRAND_DATA;
+    bool about_grant = errand->kind == HF_ERRAND_RELEASE || errand->kind == HF_ERRAND_DATA ||
+                       errand->kind == HF_ERRAND_EXPIRE || errand->kind == HF_ERRAND_BY_GRANT ||
+                       (errand->kind == HF_ERRAND_GIVE_BACK && HF_BUG(GIVE_BACK_ANY));
     switch (hf__classify(answer)) {
     case HF_ANSWER_OK:
+        if (errand->kind == HF_ERRAND_BY_GRANT && !errand->known) {
+            take_up(core, errand, request, answer, now_us);
+            return;
+        }
+        if (errand->looks) {
+            look_expired(core, errand, request, answer, now_us);
+            return;
+        }
         if (errand->kind == HF_ERRAND_RECHECK) {
             struct hf_record record;
             core->options.format->parse(&core->options.layout, &request->arena, answer->has_item,
@@ -242,28 +367,52 @@ void hf__errands_forget(struct hf_core *core, struct hf_grant *grant)
     }
 }
 
-void hf__give_back(struct hf_core *core, struct hf_name *name, char kind, const struct hf_id *grant,
-                   int64_t version, const struct hf_id *session, struct hf_slice owner,
-                   int64_t now_us)
+void hf__give_back(struct hf_core *core, struct hf_name *name, char kind,
+                   const struct hf_claim *claim, int64_t now_us)
 {
     struct hf_errand *errand =
         hf__errand_new(core, kind == 'i' ? HF_ERRAND_WITHDRAW : HF_ERRAND_GIVE_BACK, name);
     if (!errand) return; /* it expires, or is asked for */
-    if (session) errand->session = *session;
-    errand->claim = (struct hf_claim){
-        .name = hf__name_text(name),
-        .owner = hf__arena_copy(&errand->arena, owner.len ? owner : core->options.owner),
-        .grant = *grant,
-        .session = session ? &errand->session : NULL,
-        .limit = kind == 's' ? 1 : 0,
-        .version = version,
-        .pending = true, /* nobody renews it any more, but somebody may have */
-    };
+    errand->claim = *claim;
+    errand->claim.name = hf__name_text(name);
+    errand->claim.owner =
+        hf__arena_copy(&errand->arena, claim->owner.len ? claim->owner : core->options.owner);
+    errand->claim.has_data = false;
+    errand->claim.extra = (struct hf_item){0};
+    errand->claim.intent = NULL;
+    if (claim->session) { /* the errand may outlive it */
+        errand->session = *claim->session;
+        errand->claim.session = &errand->session;
+    }
     if (kind == 'i') {
-        struct hf_slice first = hf__id_text(&errand->arena, session);
-        struct hf_slice second = hf__id_text(&errand->arena, grant);
+        struct hf_slice first = hf__id_text(&errand->arena, claim->session);
+        struct hf_slice second = hf__id_text(&errand->arena, &claim->grant);
         errand->target =
             hf__arena_printf(&errand->arena, "%.*s/%.*s", HF_FMT(first), HF_FMT(second));
     }
+    hf__errand_start(core, errand, core->options.lease_ms, now_us);
+}
+
+void hf__core_release_by_grant(struct hf_core *core, const struct hf_by_grant *which,
+                               const struct hf_release *how, struct hf_job *job, int64_t now_us)
+{
+    hf__core_tick(core, now_us);
+    struct hf_name *name = core->closing ? NULL : hf__name_get(core, which->name);
+    struct hf_errand *errand = name ? hf__errand_new(core, HF_ERRAND_BY_GRANT, name) : NULL;
+    hf__name_unref(core, name);
+    if (!errand) {
+        int code = core->closing ? HF_ERR_CLOSED : HF_ERR_NO_MEMORY;
+        hf__job_done(core, job, code, "%s", hf_error_meaning(code));
+        return;
+    }
+    errand->job = job;
+    errand->target = hf__arena_copy(&errand->arena, which->owner);
+    errand->claim = (struct hf_claim){
+        .name = hf__name_text(errand->name),
+        .grant = which->grant,
+        .limit = which->limit,
+        .has_data = how->has_data,
+        .data = hf__arena_copy(&errand->arena, how->data),
+    };
     hf__errand_start(core, errand, core->options.lease_ms, now_us);
 }

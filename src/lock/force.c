@@ -6,9 +6,14 @@
  * session's holder is asked first, through `revoked`, and gets until it has
  * obeyed or its session has ended. Who did it and why stands in the record.
  *
+ * Only those who held the lock when it was read first are meant. A successor is
+ * another holder, also one with the same owner: what tells them apart is the
+ * record's identity. Where other clients' heartbeats change that, a lock that has
+ * changed is left alone, and whoever forces it is told so.
+ *
  *   read → (own lease) take away
  *        → (session) note, revoke, [read, read session]… , take away
- *   for one holder after the other; then read again, until nobody is left
+ *   for one holder after the other, until none of them is left
  */
 #include "lock/inside.h"
 
@@ -23,12 +28,16 @@ struct force {
     struct hf_arena round; /* the record */
     struct hf_slice by;
     struct hf_slice reason;
-    struct hf_slice owner; /* of whom we found */
+    struct hf_slice owner;    /* of whom we found */
+    struct hf_slice identity; /* of the exclusive holder that we found; in `arena` */
+    struct hf_slice *members; /* the grants of the shared ones; likewise */
+    size_t member_count;
     struct hf_record record;
     struct hf_holder holder; /* whose turn it is; its texts are in `arena` */
     bool revoked;            /* the holder has been told */
     bool noted;
-    bool any;        /* somebody was in the way */
+    bool found;      /* whom it is about */
+    bool unsure;     /* a write that takes it away may have landed */
     int64_t version; /* of the session, when it was told */
     int64_t deadline_us;
     struct hf_request *request;
@@ -48,6 +57,26 @@ static void finish(struct hf_core *core, struct force *force, int code, const ch
     hf__arena_free(&force->round);
     hf__name_unref(core, force->name);
     hf__free(force);
+}
+
+/* If the holder is here it hears of it now. */
+static void end_ours(struct hf_core *core, struct force *force, int64_t now_us)
+{
+    struct hf_name *name = force->name;
+    struct hf_claim claim = {.name = hf__name_text(name)};
+    struct hf_error detail;
+    hf__error_set(&detail, 0, "by %.*s: %.*s", HF_FMT(force->by), HF_FMT(force->reason));
+    for (struct hf_list *at = name->grants.next; at != &name->grants; at = at->next) {
+        struct hf_grant *grant = HF_CONTAINER(at, struct hf_grant, of_name);
+        claim.grant = grant->id;
+        claim.limit = grant->limit;
+        bool is_it = force->record.exclusive ? core->options.format->holds(&force->record, &claim)
+                                             : hf__id_is(&grant->id, force->holder.grant);
+        if (!is_it || grant->state == HF_GRANT_RELEASING) continue;
+        if (!grant->lease->is_session) grant->lease->stopped = true;
+        hf__grant_end(core, grant, HF_REASON_FORCED, 0, detail.message, now_us);
+        return; /* there is one at the most */
+    }
 }
 
 static void later(struct hf_core *core, struct force *force, int64_t now_us)
@@ -77,7 +106,10 @@ static bool step(struct hf_core *core, struct force *force, const struct hf_answ
     case HF_ANSWER_OK:
     case HF_ANSWER_REFUSED: return true;
     case HF_ANSWER_FATAL: finish(core, force, answer->code, answer->error.message); return false;
-    default: later(core, force, now_us); return false;
+    default:
+        if (answer->code == HF_ERR_OUTCOME_UNKNOWN) force->unsure = true;
+        later(core, force, now_us);
+        return false;
     }
 }
 
@@ -96,16 +128,26 @@ static struct hf_request *request_new(struct hf_core *core, struct force *force,
     return request;
 }
 
-static void then_read(struct hf_core *core, struct hf_request *request,
-                      const struct hf_answer *answer, int64_t now_us)
+static void taken_away(struct hf_core *core, struct hf_request *request,
+                       const struct hf_answer *answer, int64_t now_us)
 {
     struct force *force = request->owner;
-    if (step(core, force, answer, now_us)) read_record(core, force, now_us);
+    if (!step(core, force, answer, now_us)) return;
+    if (answer->code == 0) end_ours(core, force, now_us);
+    if (answer->code != 0 || !force->record.exclusive || HF_BUG(FORCE_ROBS)) {
+        read_record(core, force, now_us); /* others are inside, or it has changed */
+        return;
+    }
+    struct hf_name *name = force->name;
+    name->refs++;
+    finish(core, force, 0, "");
+    hf__name_advance(core, name, now_us);
+    hf__name_unref(core, name);
 }
 
 static void take_away(struct hf_core *core, struct force *force, int64_t now_us)
 {
-    struct hf_request *request = request_new(core, force, then_read, now_us);
+    struct hf_request *request = request_new(core, force, taken_away, now_us);
     if (!request) return;
     const struct hf_format *format = core->options.format;
     const struct hf_layout *layout = &core->options.layout;
@@ -192,20 +234,71 @@ static void note(struct hf_core *core, struct force *force, int64_t now_us)
     hf__request_send(core, request);
 }
 
-static void choose_holder(struct force *force)
+/* Whom it is about: those who hold it now. */
+static void remember_holders(struct force *force)
 {
     const struct hf_record *record = &force->record;
-    const struct hf_holder *holder = record->exclusive ? &record->holder : &record->members[0];
-    for (size_t i = 0; i < record->member_count; i++) {
-        if (hf__slice_eq(record->members[i].grant, force->holder.grant)) return;
+    struct hf_arena *arena = &force->arena;
+    force->found = true;
+    force->owner = hf__arena_copy(arena, record->owner);
+    force->identity = hf__arena_copy(arena, record->identity);
+    force->members = hf__arena_zalloc(arena, record->member_count + 1, sizeof *force->members);
+    for (size_t i = 0; force->members && i < record->member_count; i++)
+        force->members[force->member_count++] = hf__arena_copy(arena, record->members[i].grant);
+}
+
+static bool is_meant(const struct force *force, struct hf_slice member)
+{
+    for (size_t i = 0; i < force->member_count; i++) {
+        if (hf__slice_eq(force->members[i], member)) return true;
     }
-    if (record->exclusive && hf__slice_eq(record->holder.grant, force->holder.grant)) return;
+    return false;
+}
+
+/* One of those who are meant and still there; NULL: none is. */
+static const struct hf_holder *find_holder(const struct force *force)
+{
+    const struct hf_record *record = &force->record;
+    const struct hf_holder *found = NULL;
+    if (record->exclusive) {
+        bool same = force->identity.len > 0 && hf__slice_eq(record->identity, force->identity);
+        if (HF_BUG(FORCE_ROBS)) same |= hf__slice_eq(record->owner, force->owner);
+        return same ? &record->holder : NULL;
+    }
+    for (size_t i = 0; i < record->member_count; i++) {
+        if (!is_meant(force, record->members[i].grant)) continue;
+        if (hf__slice_eq(record->members[i].grant, force->holder.grant)) return &record->members[i];
+        if (!found) found = &record->members[i];
+    }
+    return found;
+}
+
+static void choose_holder(struct force *force, const struct hf_holder *holder)
+{
+    if (hf__slice_eq(holder->grant, force->holder.grant)) return;
     force->revoked = force->noted = false;
     force->holder = (struct hf_holder){
         .grant = hf__arena_copy(&force->arena, holder->grant),
         .session = hf__arena_copy(&force->arena, holder->session),
         .member = hf__arena_copy(&force->arena, holder->member),
     };
+}
+
+/* None of those who are meant holds it any more, as far as the record tells. */
+static void gone(struct hf_core *core, struct force *force, bool held, int64_t now_us)
+{
+    bool cannot_tell = held && force->record.exclusive &&
+                       (force->identity.len == 0 ||
+                        (core->options.format->can & HF_HEARTBEAT_RENAMES));
+    (void)now_us;
+    if (!force->found) finish(core, force, HF_ERR_ABSENT, "nobody holds it");
+    else if (cannot_tell && force->unsure)
+        finish(core, force, HF_ERR_OUTCOME_UNKNOWN,
+               "the store did not answer, and somebody holds it now; look at it before you try again");
+    else if (cannot_tell)
+        finish(core, force, HF_ERR_CONDITION,
+               "it changed at that moment, and nothing was taken away; try again");
+    else finish(core, force, 0, "");
 }
 
 static void was_read(struct hf_core *core, struct hf_request *request,
@@ -225,24 +318,21 @@ static void was_read(struct hf_core *core, struct hf_request *request,
         finish(core, force, HF_ERR_DAMAGED, "its record makes no sense; mend it by hand");
         return;
     }
-    if (!hf__record_is_held(&force->record)) {
-        finish(core, force, force->any ? 0 : HF_ERR_ABSENT, "nobody holds it");
-        return;
+    bool held = hf__record_is_held(&force->record);
+    if (held && !force->found) {
+        remember_holders(force);
+        choose_holder(force, force->record.exclusive ? &force->record.holder
+                                                     : &force->record.members[0]);
+    } else {
+        const struct hf_holder *holder = held ? find_holder(force) : NULL;
+        if (!holder) {
+            gone(core, force, held, now_us);
+            return;
+        }
+        choose_holder(force, holder);
     }
-    /* Only those who held it when we came: whoever comes in later is not meant. */
-    struct hf_slice before = force->holder.grant;
-    choose_holder(force);
-    /* Where a heartbeat changes what names the holder, its owner tells. */
-    bool same = hf__slice_eq(before, force->holder.grant) ||
-                (!(core->options.format->can & HF_CAN_SESSION) &&
-                 hf__slice_eq(force->owner, force->record.owner));
-    if (!force->any) force->owner = hf__arena_copy(&force->arena, force->record.owner);
-    if (force->any && force->record.exclusive && !same) {
-        finish(core, force, 0, "");
-        return;
-    }
-    force->any = true;
     if (force->holder.session.len == 0) take_away(core, force, now_us);
+    else if (hf__session_find(core, force->holder.session)) take_away(core, force, now_us);
     else if (!force->noted) note(core, force, now_us);
     else if (!force->revoked) revoke(core, force, now_us);
     else read_session(core, force, now_us);

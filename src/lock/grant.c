@@ -25,9 +25,11 @@ void hf__grant_claim(const struct hf_core *core, const struct hf_grant *grant, s
         .session = grant->lease->is_session ? &grant->lease->id : NULL,
         .limit = grant->limit,
         .version = grant->lease->version,
+        .by = grant->lease->by,
         .lease_ms = grant->lease->lease_ms,
         .expires_unix_ms = grant->lease->expires_unix_ms,
         .pending = grant->lease->pending,
+        .pending_by = grant->lease->pending_by,
         .pending_unix_ms = grant->lease->pending_expires_unix_ms,
         .since_unix_ms = grant->since_unix_ms,
         .token = grant->token,
@@ -63,6 +65,11 @@ void hf__grant_end(struct hf_core *core, struct hf_grant *grant, enum hf_reason 
     if (grant->state == HF_GRANT_ENDED) return;
     struct hf_name *name = grant->name;
     struct hf_lease *lease = grant->lease;
+    struct hf_job *adopting = NULL;
+    if (grant->state == HF_GRANT_ADOPTING) {
+        adopting = lease->job;
+        lease->job = NULL;
+    }
     hf__errands_forget(core, grant);
     hf__ensures_fail(core, lease, grant, reason);
     lease->release = NULL;
@@ -81,8 +88,9 @@ void hf__grant_end(struct hf_core *core, struct hf_grant *grant, enum hf_reason 
     }
     if (lease->leaving && hf__list_empty(&lease->grants)) hf__session_left(core, lease, now_us);
     hf__lease_unref(core, lease);
-    announce(core, grant, HF_EVENT_IS_FINAL);
     name->refs++;
+    if (adopting) hf__adoption_failed(core, grant, adopting);
+    else announce(core, grant, HF_EVENT_IS_FINAL);
     hf__name_advance(core, name, now_us);
     hf__name_unref(core, name);
     if (core->closing && !core->closed) {
@@ -91,24 +99,46 @@ void hf__grant_end(struct hf_core *core, struct hf_grant *grant, enum hf_reason 
     }
 }
 
+/* Why a grant is not in its record. */
+static enum hf_reason explain(const struct hf_record *record, const struct hf_id *grant,
+                              struct hf_error *ret)
+{
+    if (!record->exists) {
+        hf__error_set(ret, 0, "its record is gone");
+        return HF_REASON_DELETED;
+    }
+    if (hf__id_is(grant, record->forced)) {
+        hf__error_set(ret, 0, "by %.*s: %.*s", HF_FMT(record->forced_by),
+                      HF_FMT(record->forced_reason));
+        return HF_REASON_FORCED;
+    }
+    if (hf__id_is(grant, record->released)) {
+        hf__error_set(ret, 0, "its grant was released elsewhere");
+        return HF_REASON_DELETED;
+    }
+    if (hf__record_is_held(record)) {
+        hf__error_set(ret, 0, "by %.*s", HF_FMT(record->owner));
+        return HF_REASON_TAKEN;
+    }
+    hf__error_set(ret, 0, "its grant was removed from the record");
+    return HF_REASON_DELETED;
+}
+
 void hf__grant_end_as(struct hf_core *core, struct hf_grant *grant, const struct hf_record *record,
                       int64_t now_us)
 {
     struct hf_error detail = {0};
-    enum hf_reason reason = HF_REASON_DELETED;
-    if (!record->exists) {
-        hf__error_set(&detail, 0, "its record is gone");
-    } else if (hf__id_is(&grant->id, record->forced)) {
-        reason = HF_REASON_FORCED;
-        hf__error_set(&detail, 0, "by %.*s: %.*s", HF_FMT(record->forced_by),
-                      HF_FMT(record->forced_reason));
-    } else if (hf__record_is_held(record)) {
-        reason = HF_REASON_TAKEN;
-        hf__error_set(&detail, 0, "by %.*s", HF_FMT(record->owner));
-    } else {
-        hf__error_set(&detail, 0, "its grant was removed from the record");
-    }
+    enum hf_reason reason = explain(record, &grant->id, &detail);
     hf__grant_end(core, grant, reason, 0, detail.message, now_us);
+}
+
+void hf__explain_lost(const struct hf_record *record, const struct hf_id *grant,
+                      struct hf_error *ret)
+{
+    struct hf_error detail = {0};
+    enum hf_reason reason = explain(record, grant, &detail);
+    hf__error_set(ret, HF_ERR_LOST, "the grant does not hold it any more: %s%s%s",
+                  hf_reason_meaning(reason), *detail.message ? ", " : "", detail.message);
 }
 
 /* ---- release ---- */

@@ -69,9 +69,15 @@ void hf__observations_free(struct hf_core *core);
 
 /* ---- lease.c ---- */
 
+/* Why a reader's lease does not grow: those who wait go by what the record says of all of them. */
+#define HF_FIXED_LEASE "a shared lock of this format keeps the lease that it was acquired with"
+
 struct hf_lease *hf__lease_new(struct hf_core *core, bool is_session);
-/* Begins to keep: the write that made it was first sent at sent_us. */
-void hf__lease_begin(struct hf_core *core, struct hf_lease *lease, int64_t sent_us, int64_t now_us);
+/* Begins to keep: the write that made it, `by`, was first sent at sent_us. */
+void hf__lease_begin(struct hf_core *core, struct hf_lease *lease, const struct hf_id *by,
+                     int64_t sent_us, int64_t now_us);
+/* Sends a renewal at once, unless one is on its way. */
+void hf__lease_renew(struct hf_core *core, struct hf_lease *lease, int64_t now_us);
 void hf__lease_end(struct hf_core *core, struct hf_lease *lease, enum hf_reason reason, int code,
                    const char *detail, int64_t now_us);
 /* Those who wait for this grant to last; all of the lease's with NULL. */
@@ -107,9 +113,24 @@ void hf__grant_claim(const struct hf_core *core, const struct hf_grant *grant,
 void hf__grant_end(struct hf_core *core, struct hf_grant *grant, enum hf_reason reason, int code,
                    const char *detail, int64_t now_us);
 void hf__grant_warn(struct hf_core *core, struct hf_grant *grant);
-/* Why a grant is no longer in its record. */
+/* Its record does not have it any more, and says why. */
 void hf__grant_end_as(struct hf_core *core, struct hf_grant *grant, const struct hf_record *record,
                       int64_t now_us);
+/* The same as an error, for a grant that is not held here. */
+void hf__explain_lost(const struct hf_record *record, const struct hf_id *grant,
+                      struct hf_error *ret);
+
+/* ---- adopt.c ---- */
+
+/* The first renewal of a grant that was taken up has been confirmed. */
+void hf__adopted(struct hf_core *core, struct hf_grant *grant);
+/* It has ended before. Reports, and frees the grant. */
+void hf__adoption_failed(struct hf_core *core, struct hf_grant *grant, struct hf_job *job);
+void hf__adoptions_fail(struct hf_core *core, int64_t now_us);
+/* NULL: the record's holder can be acted for by grant. */
+const char *hf__refuses_by_grant(const struct hf_record *record, const struct hf_claim *claim,
+                                 struct hf_slice owner, int *ret_code);
+
 /* ---- attempt.c ---- */
 
 void hf__attempt_session_ready(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
@@ -122,6 +143,8 @@ void hf__name_advance(struct hf_core *core, struct hf_name *name, int64_t now_us
 
 enum hf_errand_kind {
     HF_ERRAND_RELEASE,   /* of a grant: a final event follows */
+    HF_ERRAND_BY_GRANT,  /* a release of a grant that is not held here: a job */
+    HF_ERRAND_EXPIRE,    /* of a grant whose time here is up: a final event follows */
     HF_ERRAND_GIVE_BACK, /* of what nobody here wants */
     HF_ERRAND_RETIRE,    /* the ttl of a shared lock that everybody left */
     HF_ERRAND_WITHDRAW,  /* an intent */
@@ -141,14 +164,18 @@ struct hf_errand {
     struct hf_name *name;   /* counted; NULL for sessions */
     struct hf_grant *grant; /* RELEASE, DATA, RECHECK */
     struct hf_list of_grant;
-    struct hf_job *job; /* DATA */
+    struct hf_job *job; /* DATA, BY_GRANT */
+    bool known;         /* BY_GRANT: the claim says what the record says */
+    bool looks;         /* EXPIRE: it only looks, since others act for the grant, too */
     struct hf_claim claim;
     struct hf_id session;   /* claim.session points here */
     struct hf_slice text;   /* ASK */
-    struct hf_slice target; /* ASK, CLEAR, END_SESSION: the session; WITHDRAW: the member */
+    struct hf_slice target; /* ASK, CLEAR, END_SESSION: the session; WITHDRAW: the member;
+                               BY_GRANT: the owner it must be */
     struct hf_values asked; /* CLEAR */
     struct hf_values revoked;
     int failures;
+    int overtaken; /* how often others changed the version before */
     int64_t give_up_us;
     bool sent; /* an earlier copy may have landed */
 };
@@ -163,10 +190,12 @@ void hf__errand_start(struct hf_core *core, struct hf_errand *errand, int64_t pa
 void hf__errand_free(struct hf_core *core, struct hf_errand *errand);
 /* Ends early what is done for a grant that has ended otherwise. */
 void hf__errands_forget(struct hf_core *core, struct hf_grant *grant);
-/* Gives back a grant or an intent that may be in the record; best effort. kind as in a text. */
-void hf__give_back(struct hf_core *core, struct hf_name *name, char kind, const struct hf_id *grant,
-                   int64_t version, const struct hf_id *session, struct hf_slice owner,
-                   int64_t now_us);
+/*
+ * Gives back a grant or an intent that may be in the record as the claim has it; one that others
+ * have renewed since is theirs. Best effort. kind as in a text.
+ */
+void hf__give_back(struct hf_core *core, struct hf_name *name, char kind,
+                   const struct hf_claim *claim, int64_t now_us);
 
 /* ---- force.c ---- */
 

@@ -3,17 +3,24 @@
  *
  * Invariants
  * K1  At most one renewal is in flight. It takes the record from `version` to
- *     version + 1, and is repeated under the same number until it is decided.
+ *     version + 1, and is repeated under the same number and id until it is decided.
  * K2  valid_until_us is counted from the first send of the confirmed version.
  *     A confirmed renewal never shortens it; an unconfirmed one never touches it
  *     (with hold_on_unavailable, one that the store turned away as out of service
  *     counts as confirmed: nobody else can be served then, it is hoped).
  * K3  When valid_until_us has passed the lease is dead, whatever comes later.
  * K4  Once its grant is being released a lease is not renewed any more.
+ * K5  A record at version + 1 is ours if our write made it. Otherwise somebody else
+ *     acts for the same holder: their version is taken over, nothing is promised by
+ *     it, and ours follows at once. Lost is what the record no longer holds.
+ *     A lease that ends here is given back only if nobody else ever acted for its
+ *     grant: what they promised may end later than what was promised here.
+ * K6  What is written is never shorter than what the record has: lease and expiry
+ *     only grow, whoever asked for less.
  */
 #include "lock/inside.h"
 
-enum { OVERTAKEN_US = 20000 };
+enum { OVERTAKEN_US = 5000 };
 
 static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us);
 
@@ -32,6 +39,8 @@ struct hf_lease *hf__lease_new(struct hf_core *core, bool is_session)
     hf__list_append(&core->leases, &lease->node);
     lease->refs = 1;
     lease->is_session = is_session;
+    /* Where a version does not name its write, others may have renewed it unseen. */
+    lease->others = !is_session && !(core->options.format->can & HF_NAMES_WRITES);
     lease->state = HF_LEASE_CREATING;
     lease->wanted_ms = lease->lease_ms = core->options.lease_ms;
     lease->warn_least_ms = HF_NEVER;
@@ -99,10 +108,12 @@ static void set_validity(struct hf_core *core, struct hf_lease *lease, int64_t s
     lease->failure_code = 0;
 }
 
-void hf__lease_begin(struct hf_core *core, struct hf_lease *lease, int64_t sent_us, int64_t now_us)
+void hf__lease_begin(struct hf_core *core, struct hf_lease *lease, const struct hf_id *by,
+                     int64_t sent_us, int64_t now_us)
 {
     lease->state = HF_LEASE_LIVE;
     lease->version = 1;
+    lease->by = *by;
     set_validity(core, lease, sent_us, now_us);
     hf__lease_schedule(core, lease, now_us);
 }
@@ -134,7 +145,7 @@ void hf__lease_end(struct hf_core *core, struct hf_lease *lease, enum hf_reason 
     }
     hf__list_remove(&lease->of_opened);
     if (lease->opened) hf__lease_unref(core, lease);
-    if (lease->job) {
+    if (lease->job && !lease->adopting) { /* an adoption ends with its grant */
         hf__job_done(core, lease->job, lease->leaving ? 0 : HF_ERR_LOST, "the session ended: %s",
                      hf_reason_meaning(reason));
         lease->job = NULL;
@@ -144,34 +155,53 @@ void hf__lease_end(struct hf_core *core, struct hf_lease *lease, enum hf_reason 
     for (struct hf_list *at = lease->grants.next, *next; at != &lease->grants; at = next) {
         next = at->next;
         struct hf_grant *grant = HF_CONTAINER(at, struct hf_grant, of_lease);
-        if (grant->state == HF_GRANT_HELD) hf__grant_end(core, grant, reason, code, detail, now_us);
+        if (grant->state == HF_GRANT_HELD || grant->state == HF_GRANT_ADOPTING)
+            hf__grant_end(core, grant, reason, code, detail, now_us);
     }
     hf__lease_unref(core, lease);
 }
 
-/* Nobody but us could have renewed it: what it kept is free. */
-static void give_back_all(struct hf_core *core, struct hf_lease *session, int64_t now_us)
+static void give_back_all(struct hf_core *core, const struct hf_lease *lease, int64_t now_us)
 {
-    for (struct hf_list *at = session->grants.next; at != &session->grants; at = at->next) {
+    for (struct hf_list *at = lease->grants.next; at != &lease->grants; at = at->next) {
         const struct hf_grant *grant = HF_CONTAINER(at, struct hf_grant, of_lease);
-        if (grant->state == HF_GRANT_HELD)
-            hf__give_back(core, grant->name, grant->limit > 0 ? 's' : 'x', &grant->id, 0,
-                          &session->id, hf__grant_owner(core, grant), now_us);
+        struct hf_claim claim;
+        bool is_ours = !lease->others || lease->is_session || HF_BUG(GIVE_BACK_ANY); /* K5 */
+        if (grant->state != HF_GRANT_HELD || !is_ours) continue;
+        hf__grant_claim(core, grant, &claim);
+        hf__give_back(core, grant->name, grant->limit > 0 ? 's' : 'x', &claim, now_us);
     }
+}
+
+/* Others may have renewed it: the record tells whether it has expired (C6). */
+static void ask_record(struct hf_core *core, struct hf_lease *lease, struct hf_grant *grant,
+                       int64_t now_us)
+{
+    struct hf_errand *errand = hf__errand_for(core, HF_ERRAND_EXPIRE, grant);
+    if (!errand) {
+        hf__grant_end(core, grant, HF_REASON_EXPIRED, HF_ERR_NO_MEMORY, NULL, now_us);
+        return;
+    }
+    errand->looks = lease->others && !HF_BUG(GIVE_BACK_ANY);
+    int64_t patience_ms = (errand->looks ? 2 * lease->lease_ms : 0) + core->options.skew_ms +
+                          core->options.lease_ms;
+    grant->state = HF_GRANT_EXPIRING;
+    lease->stopped = true;
+    hf__ensures_fail(core, lease, NULL, HF_REASON_EXPIRED);
+    if (lease->request) lease->release = errand; /* G2 of grant.c */
+    else hf__errand_start(core, errand, patience_ms, now_us);
 }
 
 /* The time is up. Nobody needs to wait for what we gave up: say so, if the store listens. */
 static void expire(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
 {
+    struct hf_id id = lease->id;
     struct hf_grant *grant = only_grant(lease);
-    struct hf_name *name = grant ? grant->name : NULL;
-    struct hf_id id = grant ? grant->id : lease->id;
-    char kind = grant && grant->limit > 0 ? 's' : 'x';
-    struct hf_arena arena = {0}; /* the grant may go with its lease */
-    struct hf_slice owner =
-        grant ? hf__arena_copy(&arena, hf__grant_owner(core, grant)) : HF_LIT("");
-    if (name) name->refs++;
-    if (lease->opened) give_back_all(core, lease, now_us);
+    if (grant && core->options.by_grant && !lease->adopting) {
+        ask_record(core, lease, grant, now_us);
+        return;
+    }
+    if (grant || lease->opened) give_back_all(core, lease, now_us);
     if (lease->failures > 0) {
         struct hf_error detail;
         hf__error_set(&detail, 0, "%s, for the last %lld ms", hf_error_meaning(lease->failure_code),
@@ -182,10 +212,6 @@ static void expire(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
         hf__lease_end(core, lease, HF_REASON_EXPIRED, 0, NULL, now_us);
     }
     if (lease->is_session) hf__session_drop(core, &id, now_us);
-    else if (name && !core->options.by_grant) /* otherwise somebody else may have renewed it */
-        hf__give_back(core, name, kind, &id, lease->version, NULL, owner, now_us);
-    hf__name_unref(core, name);
-    hf__arena_free(&arena);
 }
 
 static void warn(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
@@ -224,18 +250,40 @@ static void settle_ensures(struct hf_core *core, struct hf_lease *lease, int64_t
         hf__list_remove(at);
         hf__job_done(core, job, 0, " ");
     }
-    if (!hf__list_empty(&lease->ensures) && !lease->failures) lease->renew_at_us = now_us;
+    if (!hf__list_empty(&lease->ensures) && !lease->failures && !lease->overtaken)
+        lease->renew_at_us = now_us;
 }
 
-static void confirm(struct hf_core *core, struct hf_lease *lease, int64_t lease_ms, int64_t now_us)
+static void confirm(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
 {
     lease->version++;
-    lease->lease_ms = lease_ms;
+    lease->by = lease->pending_by;
+    lease->lease_ms = lease->pending_lease_ms;
     lease->expires_unix_ms = lease->pending_expires_unix_ms;
-    if (lease->wanted_ms < lease_ms) lease->wanted_ms = lease_ms;
+    lease->overtaken = 0;
     set_validity(core, lease, lease->pending_sent_us, now_us);
     forget_warnings(lease);
     lease->renewals++;
+    if (lease->adopting) {
+        lease->adopting = false;
+        hf__adopted(core, only_grant(lease));
+    }
+}
+
+/* K5. The claim says what the record says. */
+static void overtaken(struct hf_core *core, struct hf_lease *lease, const struct hf_claim *seen,
+                      int64_t now_us)
+{
+    lease->version = seen->version;
+    lease->by = seen->by;
+    lease->expires_unix_ms = seen->expires_unix_ms;
+    if (lease->lease_ms < seen->lease_ms) lease->lease_ms = seen->lease_ms;
+    if (lease->wanted_ms < lease->lease_ms) lease->wanted_ms = lease->lease_ms;
+    lease->pending = false;
+    lease->others = true;
+    int shift = lease->overtaken < 6 ? lease->overtaken : 6;
+    lease->renew_at_us = now_us + hf__random_below(core, lease->overtaken ? OVERTAKEN_US << shift : 0);
+    lease->overtaken++;
 }
 
 static void failed(struct hf_core *core, struct hf_lease *lease, int code, int64_t now_us)
@@ -262,26 +310,20 @@ static void refused_own(struct hf_core *core, struct hf_lease *lease, struct hf_
 {
     const struct hf_format *format = core->options.format;
     struct hf_grant *grant = only_grant(lease);
-    struct hf_claim claim;
+    struct hf_claim sent, seen;
     struct hf_record record;
-    hf__grant_claim(core, grant, &claim);
-    claim.version = lease->version + 1;
-    claim.expires_unix_ms = lease->pending_expires_unix_ms;
+    hf__grant_claim(core, grant, &sent);
+    seen = sent;
+    sent.by = lease->pending_by;
+    sent.expires_unix_ms = lease->pending_expires_unix_ms;
     format->parse(&core->options.layout, &request->arena, answer->has_item, answer->item, &record);
-    if (request->arena.failed) {
-        failed(core, lease, HF_ERR_NO_MEMORY, now_us);
-    } else if (format->holds(&record, &claim) && format->at_version(&record, &claim)) {
-        confirm(core, lease,
-                record.liveness.lease_ms && claim.limit == 0 ? record.liveness.lease_ms
-                                                             : lease->pending_lease_ms,
-                now_us); /* an earlier copy landed */
-    } else if (claim.limit > 0 && format->holds(&record, &claim)) {
-        /* Another reader's was sent after it: this one is void, and sent anew. */
-        lease->pending = false;
-        lease->renew_at_us = now_us + OVERTAKEN_US;
-    } else {
-        hf__grant_end_as(core, grant, &record, now_us);
-    }
+    if (request->arena.failed) failed(core, lease, HF_ERR_NO_MEMORY, now_us);
+    else if (record.damaged) failed(core, lease, HF_ERR_DAMAGED, now_us);
+    else if (!format->adopt(&record, &seen)) hf__grant_end_as(core, grant, &record, now_us);
+    else if (format->at_version(&record, &sent) || HF_BUG(ANY_WRITER))
+        confirm(core, lease, now_us); /* an earlier copy landed */
+    else if (HF_BUG(MOVED_IS_LOST)) hf__grant_end_as(core, grant, &record, now_us);
+    else overtaken(core, lease, &seen, now_us);
 }
 
 static void refused_session(struct hf_core *core, struct hf_lease *lease,
@@ -293,14 +335,21 @@ static void refused_session(struct hf_core *core, struct hf_lease *lease,
                                           answer->item, &record);
     if (request->arena.failed) {
         failed(core, lease, HF_ERR_NO_MEMORY, now_us);
-    } else if (record.exists && !record.damaged && record.version_number == lease->version + 1) {
-        confirm(core, lease, record.liveness.lease_ms, now_us);
+    } else if (!record.exists) {
+        hf__lease_end(core, lease, HF_REASON_SESSION_ENDED, 0, "its record is gone", now_us);
+    } else if (record.damaged) {
+        failed(core, lease, HF_ERR_DAMAGED, now_us);
+    } else if (hf__id_eq(&record.by, &lease->pending_by)) {
+        confirm(core, lease, now_us);
         hf__session_heard(core, lease, &record, now_us);
         hf__session_recheck(core, lease, now_us);
     } else {
-        hf__lease_end(core, lease, HF_REASON_SESSION_ENDED, 0,
-                      record.exists ? "its record was changed by others" : "its record is gone",
-                      now_us);
+        const struct hf_claim seen = {.version = record.version_number,
+                                      .by = record.by,
+                                      .lease_ms = record.liveness.lease_ms,
+                                      .expires_unix_ms = record.liveness.expires_unix_ms};
+        overtaken(core, lease, &seen, now_us);
+        hf__session_heard(core, lease, &record, now_us);
     }
 }
 
@@ -327,13 +376,13 @@ static void renewed(struct hf_core *core, struct hf_request *request,
     if (lease->stopped && !HF_BUG(RENEW_AFTER_RELEASE)) {
         struct hf_errand *release = lease->release;
         lease->release = NULL;
-        if (release) hf__errand_start(core, release, core->options.lease_ms, now_us);
+        if (release) hf__errand_start(core, release, 2 * lease->lease_ms + core->options.lease_ms, now_us);
         hf__lease_unref(core, lease);
         return;
     }
     switch (hf__classify(answer)) {
     case HF_ANSWER_OK:
-        confirm(core, lease, lease->pending_lease_ms, now_us);
+        confirm(core, lease, now_us);
         if (lease->is_session) heard_new_session(core, lease, request, answer, now_us);
         break;
     case HF_ANSWER_REFUSED:
@@ -359,6 +408,7 @@ static void build_renewal(struct hf_core *core, const struct hf_lease *lease,
             .id = lease->id,
             .owner = lease->owner ? hf__slice_str(lease->owner) : options->owner,
             .version = lease->version + 1,
+            .by = lease->pending_by,
             .lease_ms = lease->pending_lease_ms,
             .expires_unix_ms = lease->pending_expires_unix_ms,
             .ttl_unix_s = hf__ttl_unix_s(core, lease->pending_sent_us, lease->pending_lease_ms),
@@ -369,6 +419,8 @@ static void build_renewal(struct hf_core *core, const struct hf_lease *lease,
     struct hf_claim claim;
     hf__grant_claim(core, grant, &claim);
     claim.version = lease->version + 1;
+    claim.before_by = lease->by;
+    claim.by = lease->pending_by;
     claim.lease_ms = lease->pending_lease_ms;
     claim.before_unix_ms = claim.expires_unix_ms;
     claim.expires_unix_ms = lease->pending_expires_unix_ms;
@@ -383,6 +435,10 @@ static void send_renewal(struct hf_core *core, struct hf_lease *lease, int64_t n
         lease->pending_sent_us = now_us;
         lease->pending_lease_ms = lease->wanted_ms;
         lease->pending_expires_unix_ms = hf__expires_unix_ms(core, now_us, lease->wanted_ms);
+        if (lease->pending_expires_unix_ms &&
+            lease->pending_expires_unix_ms < lease->expires_unix_ms && !HF_BUG(EXPIRY_SHRINKS))
+            lease->pending_expires_unix_ms = lease->expires_unix_ms; /* K6 */
+        hf__new_id(core, &lease->pending_by);
     } else if (HF_BUG(FROM_RESEND)) {
         lease->pending_sent_us = now_us;
     }
@@ -397,6 +453,13 @@ static void send_renewal(struct hf_core *core, struct hf_lease *lease, int64_t n
     lease->request = request;
     build_renewal(core, lease, grant, request);
     hf__request_send(core, request);
+}
+
+void hf__lease_renew(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
+{
+    lease->renew_at_us = now_us;
+    if (!lease->request) send_renewal(core, lease, now_us);
+    hf__lease_schedule(core, lease, now_us);
 }
 
 /* A session that nobody has used for a lease is not worth a write per period. */
@@ -440,18 +503,22 @@ static void ensure(struct hf_core *core, struct hf_lease *lease, int64_t at_leas
                    struct hf_job *job, int64_t now_us)
 {
     job->need_until_us = now_us + at_least_ms * 1000;
-    if (job->need_until_us <= lease->valid_until_us) {
+    bool may_remember = !core->options.by_grant || HF_BUG(FROM_MEMORY);
+    if (job->need_until_us <= lease->valid_until_us && may_remember) {
         hf__job_done(core, job, 0, " ");
         return;
     }
     int64_t needed_ms = (at_least_ms * 1000 + 999 - core->options.margin_per_mille) /
                             (1000 - core->options.margin_per_mille) +
                         1;
+    const struct hf_grant *grant = only_grant(lease);
+    if (needed_ms > lease->lease_ms && grant && grant->limit > 0 && !HF_BUG(READER_GROWS)) {
+        hf__job_done(core, job, HF_ERR_UNSUPPORTED, "%s", HF_FIXED_LEASE);
+        return;
+    }
     if (needed_ms > lease->wanted_ms) lease->wanted_ms = needed_ms;
     hf__list_append(&lease->ensures, &job->node);
-    lease->renew_at_us = now_us;
-    if (!lease->request) send_renewal(core, lease, now_us);
-    hf__lease_schedule(core, lease, now_us);
+    hf__lease_renew(core, lease, now_us);
 }
 
 void hf__core_ensure(struct hf_core *core, struct hf_grant *grant, int64_t at_least_ms,
@@ -467,14 +534,8 @@ void hf__core_ensure(struct hf_core *core, struct hf_grant *grant, int64_t at_le
                      core->options.format->name);
         return;
     }
-    struct hf_lease *lease = grant->lease;
-    if (grant->limit > 0 && !lease->is_session && at_least_ms > lease->lease_ms) {
-        hf__job_done(core, job, HF_ERR_UNSUPPORTED,
-                     "a shared lock of this format keeps the lease that it came with");
-        return;
-    }
     job->grant = grant;
-    ensure(core, lease, at_least_ms, job, now_us);
+    ensure(core, grant->lease, at_least_ms, job, now_us);
 }
 
 void hf__core_session_ensure(struct hf_core *core, struct hf_lease *session, int64_t at_least_ms,

@@ -4,12 +4,12 @@
  * Invariants
  * Q1  Of the attempts on one name only the first is on its way; the others are QUEUED.
  * Q2  Who does not want to wait is told at once if somebody here holds the lock or waits for it.
- * Q3  A client that holds the lock asks the store nothing about it; unless it does not renew it
- * itself.
+ * Q3  A client that holds the lock asks the store nothing about it, unless others act for its
+ *     grants (by_grant): then whoever wants it asks the store.
  */
 #include "lock/attempt.h"
 
-enum { FIRST_POLL_MS = 25, RECHECK_US = 100000 };
+enum { FIRST_POLL_MS = 25 };
 
 /* Who tries behind somebody who waits would have to wait. */
 void hf__name_refuse_tries(struct hf_core *core, struct hf_name *name, int64_t now_us)
@@ -59,10 +59,16 @@ static void serve_queue(struct hf_core *core, struct hf_name *name, struct hf_gr
     }
 }
 
+/* The grant that keeps everybody here from asking the store (Q3). */
+static struct hf_grant *held_here(const struct hf_core *core, const struct hf_name *name)
+{
+    return core->options.by_grant ? NULL : hf__name_exclusive(name);
+}
+
 void hf__name_advance(struct hf_core *core, struct hf_name *name, int64_t now_us)
 {
     if (name->busy) return; /* serve_queue goes on */
-    struct hf_grant *held = hf__name_exclusive(name);
+    struct hf_grant *held = held_here(core, name);
     struct hf_attempt *first = hf__list_empty(&name->attempts)
                                    ? NULL
                                    : HF_CONTAINER(name->attempts.next, struct hf_attempt, of_name);
@@ -98,31 +104,10 @@ size_t hf__core_queue(const struct hf_core *core, struct hf_slice name)
     return count;
 }
 
-void hf__core_nudge(struct hf_core *core, struct hf_slice name, int64_t now_us)
-{
-    hf__core_tick(core, now_us);
-    struct hf_name *found = hf__name_find(core, name);
-    if (found) hf__name_advance(core, found, now_us);
-}
-
-/*
- * What nobody here renews may have been released elsewhere, by its grant. Who asks for it makes us
- * look, but not all the time.
- */
-void hf__core_recheck(struct hf_core *core, struct hf_grant *grant, int64_t now_us)
-{
-    if (!core->options.by_grant || grant->state != HF_GRANT_HELD || !grant->lease) return;
-    if (grant->rechecked_us && now_us - grant->rechecked_us < RECHECK_US) return;
-    struct hf_errand *errand = hf__errand_for(core, HF_ERRAND_RECHECK, grant);
-    if (!errand) return;
-    grant->rechecked_us = now_us;
-    hf__errand_start(core, errand, grant->lease->lease_ms / 4, now_us);
-}
-
 /* Re-entrant, or held here by somebody else: decided without asking the store. */
 static void begin(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
-    struct hf_grant *held = hf__name_exclusive(attempt->name);
+    struct hf_grant *held = held_here(core, attempt->name);
     const struct hf_attempt *first =
         HF_CONTAINER(attempt->name->attempts.next, struct hf_attempt, of_name);
     bool is_first = attempt == first;
@@ -130,10 +115,10 @@ static void begin(struct hf_core *core, struct hf_attempt *attempt, int64_t now_
         enter_again(core, attempt, held, now_us);
     } else if (hf__attempt_is_try(attempt) && (held || first->state == HF_ATTEMPT_WAITING)) {
         attempt->record.owner = held ? hf__grant_owner(core, held) : core->options.owner;
-        if (held) hf__core_recheck(core, held, now_us);
         hf__attempt_fail_held(core, attempt, HF_ERR_HELD, now_us);
     } else if (is_first) {
-        if (held) hf__core_recheck(core, held, now_us);
+        /* It is probably held: a read costs a fifth of a write that is refused. */
+        if (hf__name_exclusive(attempt->name)) attempt->read_next = true;
         hf__name_advance(core, attempt->name, now_us);
     }
 }

@@ -10,7 +10,7 @@
  */
 #include "lock/inside.h"
 
-enum { RECHECK_ALL_UP_TO = 8, RECHECK_EVERY = 8 };
+enum { RECHECK_ALL_UP_TO = 8, RECHECK_EVERY = 8, LATE_MOST = 3 };
 
 struct hf_lease *hf__session_find(const struct hf_core *core, struct hf_slice id)
 {
@@ -40,6 +40,7 @@ static void send_creation(struct hf_core *core, struct hf_lease *session, int64_
         .id = session->id,
         .owner = session->owner ? hf__slice_str(session->owner) : options->owner,
         .version = 1,
+        .by = session->pending_by,
         .lease_ms = session->lease_ms,
         .expires_unix_ms = session->pending_expires_unix_ms,
         .ttl_unix_s = hf__ttl_unix_s(core, session->pending_sent_us, session->lease_ms),
@@ -53,6 +54,7 @@ static void send_creation(struct hf_core *core, struct hf_lease *session, int64_
 static void begin_anew(struct hf_core *core, struct hf_lease *session, int64_t now_us)
 {
     hf__new_id(core, &session->id);
+    session->pending_by = session->id; /* as new as the session */
     session->pending_sent_us = now_us;
     session->pending_expires_unix_ms = hf__expires_unix_ms(core, now_us, session->lease_ms);
 }
@@ -109,6 +111,25 @@ static void fail_waiters(struct hf_core *core, struct hf_lease *session,
     }
 }
 
+/* The store takes longer to answer than the session would last. */
+static void created_late(struct hf_core *core, struct hf_lease *session, int64_t now_us)
+{
+    struct hf_error error;
+    hf__session_drop(core, &session->id, now_us);
+    hf__error_set(&error, HF_ERR_TIMED_OUT,
+                  "a session with a lease of %lld ms is over before the store confirms it; use a "
+                  "longer lease",
+                  (long long)session->lease_ms);
+    session->late++;
+    if (session->late >= LATE_MOST) fail_waiters(core, session, &error, true, now_us);
+    if (session->opened && !session->job) {
+        hf__lease_end(core, session, HF_REASON_EXPIRED, HF_ERR_TIMED_OUT, NULL, now_us);
+        return;
+    }
+    begin_anew(core, session, now_us);
+    hf__alarm_set(core, &session->alarm, now_us + hf__backoff_us(core, session->late, 1000000));
+}
+
 static void created(struct hf_core *core, struct hf_request *request,
                     const struct hf_answer *answer, int64_t now_us)
 {
@@ -130,12 +151,11 @@ static void created(struct hf_core *core, struct hf_request *request,
     }
     if (class == HF_ANSWER_OK) {
         if (hf__valid_until_us(core, session->pending_sent_us, session->lease_ms) > now_us) {
-            hf__lease_begin(core, session, session->pending_sent_us, now_us);
+            session->late = 0;
+            hf__lease_begin(core, session, &session->pending_by, session->pending_sent_us, now_us);
             tell_waiters(core, session, now_us);
         } else {
-            hf__session_drop(core, &session->id, now_us);
-            begin_anew(core, session, now_us);
-            send_creation(core, session, now_us);
+            created_late(core, session, now_us);
         }
     } else {
         session->failures++;
@@ -215,33 +235,6 @@ void hf__core_session_close(struct hf_core *core, struct hf_lease *session, stru
     hf__lease_unref(core, session);
 }
 
-static void looked(struct hf_core *core, struct hf_request *request, const struct hf_answer *answer,
-                   int64_t now_us)
-{
-    struct hf_lease *session = request->owner;
-    struct hf_session_record record;
-    if (session->state == HF_LEASE_LIVE && hf__classify(answer) == HF_ANSWER_OK) {
-        core->options.format->sessions->parse(&core->options.layout, &request->arena,
-                                              answer->has_item, answer->item, &record);
-        if (record.exists && !record.damaged && !request->arena.failed)
-            hf__session_heard(core, session, &record, now_us);
-    }
-    hf__lease_unref(core, session);
-}
-
-void hf__core_session_look(struct hf_core *core, struct hf_lease *session, int64_t now_us)
-{
-    hf__core_tick(core, now_us);
-    if (session->state != HF_LEASE_LIVE) return;
-    struct hf_request *request =
-        hf__request_new(core, HF_REQUEST_JUDGE, HF_LIT("session"), looked, session);
-    if (!request) return; /* whoever asked asks again */
-    struct hf_slice id = hf__id_text(&request->arena, &session->id);
-    core->options.format->sessions->read(&core->options.layout, &request->arena, id, &request->op);
-    session->refs++;
-    hf__request_send(core, request);
-}
-
 void hf__core_leave_all(struct hf_core *core, int64_t now_us)
 {
     hf__core_tick(core, now_us);
@@ -267,7 +260,9 @@ static void give_back_text(struct hf_core *core, struct hf_lease *session,
     if (!hf__id_parse(text->grant, &id)) return;
     struct hf_name *name = hf__name_get(core, text->name);
     if (!name) return;
-    hf__give_back(core, name, text->kind, &id, 0, &session->id, HF_LIT(""), now_us);
+    const struct hf_claim claim = {
+        .grant = id, .session = &session->id, .limit = text->kind == 's' ? 1 : 0};
+    hf__give_back(core, name, text->kind, &claim, now_us);
     hf__name_unref(core, name);
 }
 

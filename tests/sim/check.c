@@ -11,8 +11,13 @@
  * I7  a validity never shrinks, and grows only by a confirmed renewal
  * I8  a client sends no more requests than its work explains
  *
- * Where somebody meddled by hand, I1 is not promised; that the holder notices
- * within a lease is.
+ * Several may act for one grant: they are one holder, and what each of them was
+ * told counts (I1). What one of them was told is lost or released is not told as
+ * held by another (I3).
+ *
+ * Where somebody deleted a record by hand, I1 is not promised; that the holder
+ * notices within a lease is. A forced release robs the one it found, and nobody
+ * else.
  */
 #include <string.h>
 
@@ -32,22 +37,57 @@ static struct sim_held *find(struct sim_world *world, const struct hf_grant *gra
     return NULL;
 }
 
+static bool is_listed(const struct hf_id *ids, int count, const struct hf_id *id)
+{
+    for (int i = 0; i < count; i++) {
+        if (hf__id_eq(&ids[i], id)) return true;
+    }
+    return false;
+}
+
+/* The holders of a lock: those with one grant are one. */
+struct holders {
+    struct hf_id seen[SIM_GRANTS + SIM_CALLERS];
+    int count;
+    int exclusive, shared;
+    int64_t limit;
+    const char *owners[2];
+};
+
+static void count_holder(const struct sim_world *world, struct holders *holders,
+                         const struct hf_id *grant, int64_t limit, const char *owner)
+{
+    if (is_listed(holders->seen, holders->count, grant) ||
+        is_listed(world->given_up, world->given_up_count, grant))
+        return;
+    holders->seen[holders->count++] = *grant;
+    if (limit == 0) holders->exclusive++;
+    else holders->shared++;
+    if (limit) holders->limit = limit;
+    holders->owners[1] = holders->owners[0];
+    holders->owners[0] = owner;
+}
+
 static void check_exclusion(struct sim_world *world)
 {
+    static const char *const caller_names[SIM_CALLERS] = {"caller0", "caller1", "caller2"};
     for (int lock = 0; lock < world->lock_count; lock++) {
         if (world->by_hand[lock]) continue;
-        int exclusive = 0, shared = 0;
-        int64_t limit = 0;
-        const char *owners[2] = {"", ""};
+        struct holders holders = {.owners = {"", ""}};
         for (int i = 0; i < world->held_count; i++) {
             const struct sim_held *held = &world->held[i];
-            if (held->lock != lock || !is_live(held)) continue;
-            if (held->grant->limit == 0) exclusive++;
-            else shared++;
-            limit = held->grant->limit ? held->grant->limit : limit;
-            owners[1] = owners[0];
-            owners[0] = held->client->owner;
+            if (held->lock != lock || held->robbed || !is_live(held)) continue;
+            count_holder(world, &holders, &held->grant->id, held->grant->limit,
+                         held->client->owner);
         }
+        for (int i = 0; i < world->caller_count; i++) {
+            const struct sim_caller *caller = &world->callers[i];
+            if (caller->lock == lock && sim_caller_believes(caller))
+                count_holder(world, &holders, &caller->grant, caller->limit, caller_names[i]);
+        }
+        int exclusive = holders.exclusive, shared = holders.shared;
+        int64_t limit = holders.limit;
+        const char **owners = holders.owners;
         struct sim_foreign *foreign = &world->foreign;
         if (world->has_foreign && foreign->lock == lock && foreign->holds &&
             foreign->valid_until_t > world->t) {
@@ -87,6 +127,7 @@ void sim_check_granted(struct sim_client *client, struct hf_grant *grant, int lo
         .client = client,
         .lock = lock,
         .valid_until_us = grant->lease ? grant->lease->valid_until_us : 0,
+        .robbed = sim_check_is_robbed(world, &grant->id, grant->limit),
     };
 }
 
@@ -112,16 +153,136 @@ void sim_check_crashed(struct sim_client *client)
     }
 }
 
-/* The holders of a lock have been robbed: they must notice within a lease (and a few tries). */
+/* A holder that was robbed notices within a lease (and a few tries). */
+static void doom(struct sim_held *held)
+{
+    const struct sim_world *world = held->client->world;
+    if (held->doomed || !held->grant->lease) return;
+    held->doomed = true;
+    held->doomed_by_t =
+        world->t + held->grant->lease->lease_ms * 1000 * 5 / 4 + world->timeout_ms * 2000;
+}
+
+static void list_id(struct sim_world *world, struct hf_id *ids, int *count, const struct hf_id *id)
+{
+    if (is_listed(ids, *count, id)) return;
+    if (*count == SIM_DEAD) sim_fail(world, "simulator: more than %d grants", SIM_DEAD);
+    else ids[(*count)++] = *id;
+}
+
+void sim_check_dead(struct sim_world *world, const struct hf_id *grant)
+{
+    list_id(world, world->dead, &world->dead_count, grant);
+}
+
+void sim_check_alive(struct sim_world *world, const struct hf_id *grant)
+{
+    if (is_listed(world->dead, world->dead_count, grant))
+        sim_fail(world, "I3: a grant that was lost or released is told as held");
+}
+
+/*
+ * A copy of an acquire that lands long after its grant has ended grants it once more, with a new
+ * token: whoever still has it may renew it then.
+ */
+void sim_check_landed(struct sim_world *world, const struct hf_op *op)
+{
+    const struct hf_format *format = world->params.format;
+    const struct sim_cell *cell = sim_cell_of(world, op);
+    struct hf_record record;
+    if (cell->lock < 0) return;
+    format->parse(&world->layout, &world->arena, cell->exists, cell->item, &record);
+    for (int i = 0; i < world->dead_count; i++) {
+        const struct hf_claim alone = {.grant = world->dead[i]};
+        const struct hf_claim shared = {.grant = world->dead[i], .limit = HF_READERS_LIMIT};
+        if (format->holds(&record, &alone) || format->holds(&record, &shared))
+            world->dead[i--] = world->dead[--world->dead_count];
+    }
+}
+
+void sim_check_given_up(struct sim_world *world, const struct hf_id *grant)
+{
+    list_id(world, world->given_up, &world->given_up_count, grant);
+}
+
+static bool was_taken(struct sim_world *world, const struct sim_cell *cell,
+                      const struct hf_record *before, const struct hf_id *grant, int64_t limit)
+{
+    const struct hf_format *format = world->params.format;
+    const struct hf_claim claim = {.grant = *grant, .limit = limit};
+    struct hf_record after;
+    format->parse(&world->layout, &world->arena, cell->exists, cell->item, &after);
+    return format->holds(before, &claim) && !format->holds(&after, &claim);
+}
+
+/* One forced release takes one exclusive grant away: the one that it found. */
+static void check_robbed(struct sim_world *world, const struct sim_message *message,
+                         const struct hf_id *grant)
+{
+    const void *about = message->request->owner;
+    if (world->by_hand[sim_cell_of(world, &message->op)->lock]) return;
+    for (int i = 0; i < world->force_count; i++) {
+        const struct sim_force *force = &world->forces[i];
+        if (force->about == about && force->client == message->client &&
+            force->life == message->life && !hf__id_eq(&force->grant, grant))
+            sim_fail(world, "I1: one forced release takes a lock away from two holders");
+    }
+    if (world->force_count < SIM_FORCES)
+        world->forces[world->force_count++] =
+            (struct sim_force){about, message->client, message->life, *grant};
+}
+
+bool sim_check_is_robbed(struct sim_world *world, const struct hf_id *grant, int64_t limit)
+{
+    const struct hf_format *format = world->params.format;
+    const struct hf_claim claim = {.grant = *grant, .limit = limit};
+    for (int i = 0; i < world->robbed_count; i++) {
+        struct hf_record record;
+        format->parse(&world->layout, &world->arena, true, world->robbed[i], &record);
+        if (format->holds(&record, &claim)) return true;
+    }
+    return false;
+}
+
+void sim_check_forced(struct sim_world *world, const struct sim_message *message, bool had,
+                      struct hf_item old)
+{
+    struct hf_record before;
+    const struct sim_cell *cell = sim_cell_of(world, &message->op);
+    world->params.format->parse(&world->layout, &world->arena, had, old, &before);
+    if (had && world->robbed_count < SIM_FORCES) world->robbed[world->robbed_count++] = old;
+    for (int i = 0; i < world->held_count; i++) {
+        struct sim_held *held = &world->held[i];
+        if (held->lock != cell->lock ||
+            !was_taken(world, cell, &before, &held->grant->id, held->grant->limit))
+            continue;
+        held->robbed = true;
+        doom(held);
+        if (held->grant->limit == 0) check_robbed(world, message, &held->grant->id);
+    }
+    struct sim_foreign *foreign = &world->foreign;
+    if (world->has_foreign && foreign->lock == cell->lock && foreign->holds &&
+        was_taken(world, cell, &before, &foreign->grant, 0)) {
+        foreign->valid_until_t = 0;
+        check_robbed(world, message, &foreign->grant);
+    }
+    for (int i = 0; i < world->caller_count; i++) {
+        struct sim_caller *caller = &world->callers[i];
+        if (!caller->has_grant || caller->lock != cell->lock ||
+            !was_taken(world, cell, &before, &caller->grant, caller->limit))
+            continue;
+        caller->robbed = true;
+        if (caller->limit == 0) check_robbed(world, message, &caller->grant);
+    }
+}
+
+/* Somebody deletes a lock by hand. */
 void sim_check_doom(struct sim_world *world, int lock)
 {
     world->by_hand[lock] = true;
     for (int i = 0; i < world->held_count; i++) {
         struct sim_held *held = &world->held[i];
-        if (held->lock != lock || held->doomed || !held->grant->lease) continue;
-        held->doomed = true;
-        held->doomed_by_t =
-            world->t + held->grant->lease->lease_ms * 1000 * 5 / 4 + world->timeout_ms * 2000;
+        if (held->lock == lock) doom(held);
     }
 }
 
@@ -138,7 +299,8 @@ void sim_check_request(struct sim_client *client, const struct hf_request *reque
             hf__list_empty(&lease->grants)
                 ? NULL
                 : HF_CONTAINER(lease->grants.next, struct hf_grant, of_lease);
-        if (!grant || grant->state != HF_GRANT_HELD)
+        /* One that was abandoned in this step may have been due before. */
+        if (grant && grant->state != HF_GRANT_HELD && grant->state != HF_GRANT_ADOPTING)
             sim_fail(world, "I3: a lock is renewed after its release began");
     }
 }

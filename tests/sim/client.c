@@ -47,6 +47,7 @@ static void worker_finished(struct sim_worker *worker, struct hf_attempt *attemp
         worker->since_t = world->t;
         worker->releasing = false;
         sim_check_granted(client, attempt->grant, worker->lock);
+        if (sim_chance(world, 40)) sim_caller_hears(world, attempt->grant, worker->lock);
     }
     hf__attempt_free(&client->core, attempt);
     think(worker);
@@ -81,14 +82,22 @@ void sim_client_drain(struct sim_client *client)
         int which;
         while ((attempt = hf__core_next_finished(&client->core))) {
             more = true;
-            worker_finished(attempt->want.user, attempt);
+            const struct sim_user *user = attempt->want.user;
+            if (user->kind == SIM_CALL) sim_call_acquired(client, attempt);
+            else worker_finished(attempt->want.user, attempt);
         }
         while ((grant = hf__core_next_event(&client->core, &which))) {
             more = true;
-            worker_event(grant->user, grant, which);
+            const struct sim_user *user = grant->user;
+            if (user->kind == SIM_WORKER) worker_event(grant->user, grant, which);
+            else if (which == HF_EVENT_IS_FINAL) sim_entry_event(client, grant);
         }
         while ((job = hf__core_next_job(&client->core))) {
             more = true;
+            if (job->calls_back) {
+                sim_call_done(client, job);
+                continue;
+            }
             sim_trace(world, "%s: job %s", client->owner, hf_error_name(job->code));
             struct sim_worker *worker = job->user;
             worker->job_running = false;
@@ -160,6 +169,7 @@ void sim_worker_release(struct sim_worker *worker)
     struct sim_client *client = worker->client;
     if (!worker->grant || worker->releasing) return;
     worker->releasing = true;
+    sim_check_given_up(client->world, &worker->grant->id);
     const struct hf_release how = {.reason = HF_REASON_RELEASED};
     sim_trace(client->world, "%s: releases %.*s", client->owner,
               HF_FMT(sim_lock_name(worker->lock)));
@@ -292,6 +302,7 @@ void sim_client_start(struct sim_client *client)
     client->alive = true;
     client->closing = false;
     client->tick_at_us = HF_NEVER;
+    client->entries = NULL;
     client->store_time = (struct hf_store_time){0};
     snprintf(client->owner, sizeof client->owner, "client%d.%u", client->index, client->life);
     struct hf_core_options options = {
@@ -307,6 +318,7 @@ void sim_client_start(struct sim_client *client)
         .margin_per_mille = HF_CLOCK_MARGIN_PER_MILLE,
         .session = (enum hf_session_use)sim_below(world, 3),
         .own_leases = 1,
+        .by_grant = client->by_grant,
         .draw = random_of,
         .draw_user = world,
     };
@@ -320,6 +332,10 @@ void sim_client_start(struct sim_client *client)
         options.lease_ms = HF_LEASE_MAX_MS;
         options.period_ms = options.warn_ms = 0;
     }
+    if (client->by_grant) { /* nobody renews but the callers */
+        options.period_ms = options.warn_ms = 0;
+        options.session = HF_USE_SESSION_NEVER;
+    }
     if (client->fixed_modes) {
         options.session = client->session;
         options.judge = client->judge;
@@ -329,8 +345,19 @@ void sim_client_start(struct sim_client *client)
         sim_fail(world, "simulator: %s", error.message);
     for (int i = 0; i < client->worker_count; i++) {
         client->workers[i] = (struct sim_worker){.client = client};
-        think(&client->workers[i]);
+        if (!client->by_grant) think(&client->workers[i]);
     }
+}
+
+/* Releases everything, except that a service leaves its callers' locks as they are. */
+void sim_client_close(struct sim_client *client, int64_t limit_ms)
+{
+    for (int i = 0; i < client->worker_count; i++) {
+        const struct hf_grant *grant = client->workers[i].grant;
+        if (grant) sim_check_given_up(client->world, &grant->id);
+    }
+    if (client->by_grant) hf__core_leave_all(&client->core, now_us(client));
+    hf__core_close(&client->core, limit_ms, now_us(client));
 }
 
 void sim_client_leave(struct sim_client *client)
@@ -339,8 +366,7 @@ void sim_client_leave(struct sim_client *client)
     sim_client_tick(client);
     sim_trace(world, "%s: leaves", client->owner);
     client->closing = true;
-    hf__core_close(&client->core, client->lease_ms * (sim_chance(world, 70) ? 2 : 0),
-                   now_us(client));
+    sim_client_close(client, client->lease_ms * (sim_chance(world, 70) ? 2 : 0));
     sim_client_drain(client);
 }
 

@@ -16,7 +16,8 @@ static const char usage[] =
     "\n"
     "Runs the protocol through M random schedules from seed N on, and checks I1 to I8 at\n"
     "every step (docs/PROTOCOL.md). --faults takes a comma-separated list of loss,\n"
-    "duplicates, delays, pauses, crashes, cancels, clocks, ttl, hands, foreign, errors;\n"
+    "duplicates, delays, pauses, crashes, cancels, clocks, ttl, hands, foreign, errors,\n"
+    "services (callers for whom several clients act by grant);\n"
     "'all' (the default) or 'none'. --trace shows every step; --directed runs only the\n"
     "directed schedules, which are part of every run from seed 1.\n"
     "Exit: 0 nothing broke, 1 something did, 64 wrong usage.\n";
@@ -36,6 +37,7 @@ static const struct {
     {"hands", SIM_HANDS},
     {"foreign", SIM_FOREIGN},
     {"errors", SIM_ERRORS},
+    {"services", SIM_SERVICES},
     {"all", SIM_ALL_FAULTS},
     {"none", 0},
 };

@@ -66,7 +66,13 @@ static void arrive(struct sim_event *event)
     struct sim_message *message = event->about;
     struct sim_world *world = message->client->world;
     struct hf_answer answer;
+    bool forces = (event->number & 0xff) == HF_REQUEST_FORCE && hf__op_is_write(&message->op);
+    struct sim_cell before = forces ? *sim_cell_of(world, &message->op) : (struct sim_cell){0};
     sim_table_apply(world, &message->op, &answer);
+    enum hf_request_kind kind = event->number & 0xff;
+    if (answer.code == 0 && (kind == HF_REQUEST_TRY || kind == HF_REQUEST_TAKE))
+        sim_check_landed(world, &message->op);
+    if (forces && answer.code == 0) sim_check_forced(world, message, before.exists, before.item);
     sim_trace(world, "store: %s %.*s of %s%s: %s", hf__request_names[event->number & 0xff],
               HF_FMT(message->request->about), message->client->owner,
               event->number >> 8 ? " (copy)" : "", hf_error_name(answer.code));

@@ -37,7 +37,7 @@ void sim_world_init(struct sim_world *world, const struct sim_params *params)
     world->layout.fencing = params->fencing;
     world->layout.trust_clock = params->trust_clock;
     world->layout.keep_on_release = params->keep_on_release;
-    world->skew_ms = 1000;
+    world->skew_ms = format->skew_ms ? format->skew_ms : 1000;
     world->timeout_ms = 200 + sim_below(world, 700);
     world->poll_limit_ms = 100 + sim_below(world, 900);
     world->latency_us = 20000;
@@ -131,7 +131,9 @@ static void remove_stranded(struct sim_world *world)
         struct sim_cell *cell = sim_find(world, sim_lock_name(lock));
         bool held = false;
         for (int i = 0; i < world->held_count; i++) held |= world->held[i].lock == lock;
-        if (held || !cell->exists) continue;
+        /* Nor may somebody be about to hear that it is theirs. */
+        int64_t patience_us = (world->timeout_ms * 4 + world->poll_limit_ms * 2) * 1000;
+        if (held || !cell->exists || world->t - cell->changed_t < patience_us) continue;
         sim_trace(world, "a person removes %.*s", HF_FMT(cell->key));
         sim_cell_set(world, cell, false, (struct hf_item){0});
     }
@@ -168,7 +170,6 @@ static void force_by_hand(struct sim_world *world, struct sim_client *client)
         return;
     int lock = (int)sim_below(world, world->lock_count);
     sim_trace(world, "%s: forces %.*s", client->owner, HF_FMT(sim_lock_name(lock)));
-    world->by_hand[lock] = true;
     worker->job = (struct hf_job){.user = worker};
     worker->job_running = true;
     hf__core_force(&client->core, sim_lock_name(lock), HF_LIT("operator"), HF_LIT("a test"),
@@ -243,7 +244,8 @@ static void trouble(struct sim_event *event)
 
 static bool all_idle(const struct sim_world *world)
 {
-    return world->waiting == 0 && world->held_count == 0 && !world->foreign.holds;
+    return world->waiting == 0 && world->held_count == 0 && !world->foreign.holds &&
+           sim_callers_idle(world);
 }
 
 /* Faults stop; whoever waits gets what is free, and lets go of it. */
@@ -275,7 +277,7 @@ static void probe(struct sim_world *world)
         struct sim_client *client = &world->clients[i];
         if (!client->alive || client->closing || sim_chance(world, 50)) continue;
         client->closing = true;
-        hf__core_close(&client->core, client->lease_ms, sim_boot_us(client, world->t));
+        sim_client_close(client, client->lease_ms);
         sim_client_drain(client);
     }
     struct sim_client *fresh = sim_add_client(world, lease_of(world), 0);
@@ -305,7 +307,13 @@ bool sim_schedule(struct sim_world *world, const struct sim_params *params)
 {
     sim_world_init(world, params);
     choose(world);
-    for (int i = 0; i < world->client_count; i++) sim_client_start(&world->clients[i]);
+    bool callers = (params->faults & SIM_SERVICES) && sim_chance(world, 50) &&
+                   (params->format->can & HF_CAN_RENEW);
+    for (int i = 0; i < world->client_count; i++) {
+        world->clients[i].by_grant = callers && sim_chance(world, 60);
+        sim_client_start(&world->clients[i]);
+    }
+    if (callers) sim_callers_start(world, 1 + (int)sim_below(world, SIM_CALLERS));
     if ((params->faults & SIM_FOREIGN) && params->profile == SIM_DEFAULT &&
         params->format == &hf__format_holdfast && sim_chance(world, 25))
         sim_foreign_start(world);

@@ -26,6 +26,9 @@ enum {
     SIM_HOSTS = 3,
     SIM_GRANTS = 32,
     SIM_RULES = 8,
+    SIM_CALLERS = 3,
+    SIM_DEAD = 512,
+    SIM_FORCES = 64,
     SIM_SECOND = 1000000,
 };
 
@@ -45,8 +48,9 @@ enum sim_fault {
     SIM_TTL = 1 << 7,
     SIM_HANDS = 1 << 8, /* deletion by hand and force-release */
     SIM_FOREIGN = 1 << 9,
-    SIM_ERRORS = 1 << 10, /* throttling, 5xx */
-    SIM_ALL_FAULTS = (1 << 11) - 1,
+    SIM_ERRORS = 1 << 10,  /* throttling, 5xx */
+    SIM_SERVICES = 1 << 11, /* not a fault: several act for one grant */
+    SIM_ALL_FAULTS = (1 << 12) - 1,
 };
 
 enum sim_lock_kind { SIM_EXCLUSIVE, SIM_READERS, SIM_SEMAPHORE };
@@ -78,6 +82,7 @@ struct sim_cell {
     struct hf_item past[SIM_PAST];
     bool past_exists[SIM_PAST];
     int64_t most_token; /* ever granted */
+    int64_t changed_t;
     int lock;           /* index, or -1 */
 };
 
@@ -93,7 +98,14 @@ struct sim_message {
     int host;
 };
 
+/* Whose an attempt, a job or a grant is; the first member of each. */
+enum sim_user_kind { SIM_WORKER, SIM_CALL, SIM_ENTRY };
+struct sim_user {
+    enum sim_user_kind kind;
+};
+
 struct sim_worker {
+    struct sim_user user;
     struct sim_client *client;
     struct hf_attempt *attempt;
     struct hf_grant *grant;
@@ -113,8 +125,33 @@ struct sim_held {
     int lock;
     int64_t valid_until_us;
     bool said_zero;
+    bool robbed; /* by force: exclusion is not promised to it */
     bool doomed; /* taken away by hand: to be noticed by doomed_by_t */
     int64_t doomed_by_t;
+};
+
+/* Somebody for whom several clients act by grant (caller.c). */
+struct sim_caller {
+    struct sim_world *world;
+    int index;
+    int64_t clock_ppm;
+    int lock;
+    int64_t limit;
+    int64_t lease_ms;
+    bool has_grant;
+    bool robbed;
+    struct hf_id grant;
+    int64_t told_until_us; /* on its own clock */
+    struct sim_call *call; /* under way */
+    int64_t thought;
+};
+
+/* A forced release, and the grant that it took away. */
+struct sim_force {
+    const void *about; /* its owner in the core, and in which life */
+    const struct sim_client *client;
+    uint32_t life;
+    struct hf_id grant;
 };
 
 struct sim_client {
@@ -127,6 +164,8 @@ struct sim_client {
     struct hf_core core;
     struct hf_store_time store_time;
     bool hears_time;
+    bool by_grant; /* a service: it acts for callers */
+    struct sim_entry *entries;
     bool fixed_modes; /* directed: the two that follow; otherwise by chance */
     enum hf_session_use session;
     enum hf_expiry_mode judge;
@@ -182,6 +221,8 @@ struct sim_world {
 
     struct sim_client clients[SIM_CLIENTS];
     int client_count;
+    struct sim_caller callers[SIM_CALLERS];
+    int caller_count;
     struct sim_foreign foreign;
     bool has_foreign;
     enum sim_lock_kind lock_kinds[SIM_LOCKS];
@@ -204,6 +245,14 @@ struct sim_world {
     struct sim_held held[SIM_GRANTS];
     int held_count;
     int64_t last_token[SIM_LOCKS];
+    struct hf_id given_up[SIM_DEAD]; /* grants that somebody who has them began to release */
+    int given_up_count;
+    struct hf_id dead[SIM_DEAD]; /* grants that somebody was told are lost or released */
+    int dead_count;
+    struct sim_force forces[SIM_FORCES];
+    int force_count;
+    struct hf_item robbed[SIM_FORCES]; /* what records showed before a forced release */
+    int robbed_count;
 
     char failure[256];
     uint64_t steps, requests, grants, losses, takeovers;
@@ -231,6 +280,7 @@ int sim_lock_of(const struct sim_world *world, struct hf_slice key);
 void sim_table_apply(struct sim_world *world, const struct hf_op *op, struct hf_answer *answer);
 void sim_table_expire(struct sim_world *world);
 struct sim_cell *sim_cell(struct sim_world *world, struct hf_slice key);
+struct sim_cell *sim_cell_of(struct sim_world *world, const struct hf_op *op);
 void sim_cell_set(struct sim_world *world, struct sim_cell *cell, bool exists, struct hf_item item);
 
 /* network.c */
@@ -238,6 +288,7 @@ void sim_network_send(struct sim_client *client, struct hf_request *request);
 
 /* client.c */
 void sim_client_start(struct sim_client *client);
+void sim_client_close(struct sim_client *client, int64_t limit_ms);
 /* Closes properly, with whatever it holds and wants. */
 void sim_client_leave(struct sim_client *client);
 void sim_client_left(struct sim_client *client);
@@ -250,7 +301,28 @@ void sim_worker_release(struct sim_worker *worker);
 void sim_client_work(struct sim_client *client);
 void sim_foreign_start(struct sim_world *world);
 
+/* caller.c */
+void sim_callers_start(struct sim_world *world, int count);
+bool sim_callers_idle(const struct sim_world *world);
+bool sim_caller_believes(const struct sim_caller *caller);
+void sim_caller_hears(struct sim_world *world, const struct hf_grant *grant, int lock);
+void sim_call_acquired(struct sim_client *client, struct hf_attempt *attempt);
+void sim_call_done(struct sim_client *client, struct hf_job *job);
+void sim_entry_event(struct sim_client *client, struct hf_grant *grant);
+
 /* check.c */
+/* Somebody was told that a grant is lost or released (and, from now on, that it is held). */
+void sim_check_dead(struct sim_world *world, const struct hf_id *grant);
+void sim_check_alive(struct sim_world *world, const struct hf_id *grant);
+/* A write that grants has landed. */
+void sim_check_landed(struct sim_world *world, const struct hf_op *op);
+/* Somebody who has the grant begins to release it: nobody counts on it any more. */
+void sim_check_given_up(struct sim_world *world, const struct hf_id *grant);
+/* Whether it was taken away by force, perhaps before its holder heard of it. */
+bool sim_check_is_robbed(struct sim_world *world, const struct hf_id *grant, int64_t limit);
+/* A forced release has changed an item. */
+void sim_check_forced(struct sim_world *world, const struct sim_message *message, bool had,
+                      struct hf_item old);
 void sim_check_granted(struct sim_client *client, struct hf_grant *grant, int lock);
 void sim_check_ended(struct sim_client *client, struct hf_grant *grant);
 void sim_check_request(struct sim_client *client, const struct hf_request *request);

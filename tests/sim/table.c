@@ -28,6 +28,7 @@ void sim_cell_set(struct sim_world *world, struct sim_cell *cell, bool exists, s
     cell->past[0] = old;
     cell->past_exists[0] = had;
     cell->exists = exists;
+    cell->changed_t = world->t;
     cell->item = exists ? hf__item_copy(&world->arena, item) : (struct hf_item){0};
     sim_check_write(world, cell, had, old);
 }
@@ -44,12 +45,17 @@ static void read_item(struct sim_world *world, const struct hf_op *op, struct si
     answer->item = cell->past[back - 1];
 }
 
+struct sim_cell *sim_cell_of(struct sim_world *world, const struct hf_op *op)
+{
+    struct hf_item item = op->kind == HF_PUT_ITEM ? op->item : op->key;
+    return sim_cell(world, hf__item_get(item, world->layout.key_name)->bytes);
+}
+
 void sim_table_apply(struct sim_world *world, const struct hf_op *op, struct hf_answer *answer)
 {
     *answer = (struct hf_answer){0};
     bool put = op->kind == HF_PUT_ITEM;
-    const struct hf_value *key = hf__item_get(put ? op->item : op->key, world->layout.key_name);
-    struct sim_cell *cell = sim_cell(world, key->bytes);
+    struct sim_cell *cell = sim_cell_of(world, op);
     if (op->kind == HF_GET_ITEM) {
         read_item(world, op, cell, answer);
         return;

@@ -1,0 +1,282 @@
+/*
+ * Acting by grant: a lock that another process acquired, or this one before it was restarted, is
+ * taken up from its record and renewed here. (Releasing one is an errand.)
+ *
+ *   read → (the grant holds it) a grant and its lease, ADOPTING → renewed: HELD
+ *
+ * The renewal is an ordinary one (lease.c): it is repeated until it is decided, it gives way to
+ * others who act for the same grant, and what is promised counts from its first send. Until it is
+ * confirmed nothing is promised, nobody here knows of the grant, and its end is that of the job.
+ */
+#include "lock/inside.h"
+
+enum { PATIENCE = 4 }; /* times the request time-out */
+
+struct adoption {
+    struct hf_alarm alarm;
+    struct hf_list node; /* core->adoptions */
+    struct hf_name *name;
+    struct hf_job *job; /* NULL: it has ended; its request is still out */
+    struct hf_grant *grant;
+    struct hf_lease *lease;
+    struct hf_request *request;
+    int64_t lease_ms; /* as asked; 0: as long as before */
+    bool any_owner;
+    int failures;
+    struct hf_error error; /* the last failure */
+    int64_t give_up_us;
+};
+
+static void destroy(struct hf_core *core, struct adoption *adoption)
+{
+    hf__alarm_done(core, &adoption->alarm);
+    hf__list_remove(&adoption->node);
+    hf__lease_unref(core, adoption->lease);
+    if (adoption->grant) hf__free(adoption->grant);
+    hf__name_unref(core, adoption->name);
+    hf__free(adoption);
+}
+
+static void fail(struct hf_core *core, struct adoption *adoption, int code, const char *why)
+{
+    hf__job_done(core, adoption->job, code, "lock \"%s\": %s", adoption->name->text, why);
+    adoption->job = NULL;
+    if (!adoption->request) destroy(core, adoption);
+}
+
+const char *hf__refuses_by_grant(const struct hf_record *record, const struct hf_claim *claim,
+                                 struct hf_slice owner, int *ret_code)
+{
+    if (record->damaged) {
+        *ret_code = HF_ERR_DAMAGED;
+        return "its record is malformed; inspect it and mend it by hand";
+    }
+    if (owner.len > 0 && !hf__slice_eq(claim->owner, owner)) {
+        *ret_code = HF_ERR_LOST;
+        return "the grant does not hold it";
+    }
+    if (record->holder.session.len > 0 || record->member_count > 0) {
+        *ret_code = HF_ERR_UNSUPPORTED;
+        return "a session keeps it; renew the session";
+    }
+    return NULL;
+}
+
+/* The grant and its lease become what the record says, and the lease is renewed. */
+static void take_up(struct hf_core *core, struct adoption *adoption, const struct hf_claim *claim,
+                    int64_t now_us)
+{
+    struct hf_grant *grant = adoption->grant;
+    struct hf_lease *lease = adoption->lease;
+    grant->token = claim->token;
+    grant->since_unix_ms = claim->since_unix_ms;
+    grant->owner_len = (uint16_t)claim->owner.len;
+    memcpy(grant->owner, claim->owner.ptr, claim->owner.len);
+    grant->state = HF_GRANT_ADOPTING;
+    lease->version = claim->version;
+    lease->by = claim->by;
+    lease->expires_unix_ms = claim->expires_unix_ms;
+    lease->lease_ms = claim->lease_ms;
+    lease->wanted_ms = adoption->lease_ms ? adoption->lease_ms : claim->lease_ms;
+    if (!lease->wanted_ms) lease->wanted_ms = core->options.lease_ms;
+    if (lease->wanted_ms < lease->lease_ms && !HF_BUG(LEASE_SHRINKS))
+        lease->wanted_ms = lease->lease_ms;
+    lease->state = HF_LEASE_LIVE;
+    lease->adopting = lease->others = true;
+    lease->job = adoption->job;
+    lease->valid_until_us = adoption->give_up_us;
+    core->grant_count++;
+    core->own_count++;
+    adoption->name->refs++; /* the grant's */
+    hf__lease_add(core, lease, grant, now_us);
+    adoption->grant = NULL;
+    destroy(core, adoption);
+    hf__lease_renew(core, lease, now_us);
+}
+
+void hf__adopted(struct hf_core *core, struct hf_grant *grant)
+{
+    struct hf_lease *lease = grant->lease;
+    grant->state = HF_GRANT_HELD;
+    hf__list_append(&grant->name->grants, &grant->of_name);
+    lease->job->grant = grant;
+    hf__job_done(core, lease->job, 0, " ");
+    lease->job = NULL;
+}
+
+void hf__adoption_failed(struct hf_core *core, struct hf_grant *grant, struct hf_job *job)
+{
+    int code = HF_ERR_LOST;
+    if (grant->reason == HF_REASON_UNREACHABLE) code = grant->code;
+    if (grant->reason == HF_REASON_EXPIRED) code = HF_ERR_OUTCOME_UNKNOWN; /* it was sent */
+    if (grant->reason == HF_REASON_CLOSED || grant->reason == HF_REASON_UNCONFIRMED ||
+        grant->reason == HF_REASON_ABANDONED)
+        code = HF_ERR_CLOSED;
+    const char *why = code == HF_ERR_LOST ? hf_reason_meaning(grant->reason) : hf_error_meaning(code);
+    hf__job_done(core, job, code, "lock \"%s\": %s%s%s", grant->name->text, why,
+                 grant->detail ? ", " : "", grant->detail ? grant->detail : "");
+    hf__grant_free(core, grant);
+}
+
+static void send_read(struct hf_core *core, struct adoption *adoption, int64_t now_us);
+
+static void later(struct hf_core *core, struct adoption *adoption, const struct hf_error *error,
+                  int64_t now_us)
+{
+    adoption->error = *error;
+    int64_t at_us = now_us + hf__backoff_us(core, ++adoption->failures, 1000000);
+    if (at_us >= adoption->give_up_us) fail(core, adoption, error->code, error->message);
+    else hf__alarm_set(core, &adoption->alarm, at_us);
+}
+
+static void examine(struct hf_core *core, struct adoption *adoption, const struct hf_record *record,
+                    int64_t now_us)
+{
+    const struct hf_format *format = core->options.format;
+    const struct hf_grant *grant = adoption->grant;
+    struct hf_claim claim = {
+        .name = hf__name_text(adoption->name), .grant = grant->id, .limit = grant->limit};
+    struct hf_slice owner = adoption->any_owner ? HF_LIT("") : hf__grant_owner(core, grant);
+    struct hf_error lost;
+    int code;
+    if (!record->damaged && !format->adopt(record, &claim)) {
+        hf__explain_lost(record, &grant->id, &lost);
+        fail(core, adoption, lost.code, lost.message);
+        return;
+    }
+    const char *refusal = hf__refuses_by_grant(record, &claim, owner, &code);
+    if (!refusal && claim.owner.len > HF_OWNER_MAX) {
+        code = HF_ERR_LIMIT;
+        refusal = "the name of its owner is too long";
+    }
+    if (!refusal && (format->can & HF_NEEDS_CLOCK) && !core->store_time.known) {
+        code = HF_ERR_UNSUPPORTED;
+        refusal = "this format needs a clock, and the store does not tell its time";
+    }
+    if (!refusal && grant->limit > 0 && adoption->lease_ms > claim.lease_ms &&
+        !HF_BUG(READER_GROWS)) {
+        code = HF_ERR_UNSUPPORTED;
+        refusal = HF_FIXED_LEASE;
+    }
+    if (refusal) fail(core, adoption, code, refusal);
+    else take_up(core, adoption, &claim, now_us);
+}
+
+static void was_read(struct hf_core *core, struct hf_request *request,
+                     const struct hf_answer *answer, int64_t now_us)
+{
+    struct adoption *adoption = request->owner;
+    struct hf_record record;
+    struct hf_error no_memory;
+    adoption->request = NULL;
+    if (!adoption->job) {
+        destroy(core, adoption);
+        return;
+    }
+    switch (hf__classify(answer)) {
+    case HF_ANSWER_OK:
+        core->options.format->parse(&core->options.layout, &request->arena, answer->has_item,
+                                    answer->item, &record);
+        if (!request->arena.failed) {
+            examine(core, adoption, &record, now_us);
+            return;
+        }
+        hf__error_no_memory(&no_memory);
+        later(core, adoption, &no_memory, now_us);
+        return;
+    case HF_ANSWER_FATAL: fail(core, adoption, answer->code, answer->error.message); return;
+    default: later(core, adoption, &answer->error, now_us); return;
+    }
+}
+
+static void send_read(struct hf_core *core, struct adoption *adoption, int64_t now_us)
+{
+    struct hf_slice name = hf__name_text(adoption->name);
+    struct hf_request *request = hf__request_new(core, HF_REQUEST_ADOPT, name, was_read, adoption);
+    struct hf_error no_memory;
+    if (!request) {
+        hf__error_no_memory(&no_memory);
+        later(core, adoption, &no_memory, now_us);
+        return;
+    }
+    adoption->request = request;
+    core->options.format->read(&core->options.layout, &request->arena, name, &request->op);
+    hf__request_send(core, request);
+}
+
+static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us)
+{
+    struct adoption *adoption = HF_CONTAINER(alarm, struct adoption, alarm);
+    if (adoption->job && !adoption->request) send_read(core, adoption, now_us);
+}
+
+/* NULL when out of memory. */
+static struct adoption *adoption_new(struct hf_core *core, const struct hf_by_grant *which)
+{
+    struct adoption *adoption = hf__calloc(1, sizeof *adoption);
+    if (!adoption) return NULL;
+    hf__list_init(&adoption->node);
+    size_t room = which->owner.len ? which->owner.len : HF_OWNER_MAX;
+    adoption->any_owner = which->owner.len == 0;
+    adoption->name = hf__name_get(core, which->name);
+    adoption->grant = hf__calloc(1, sizeof *adoption->grant + room + 1);
+    adoption->lease = hf__lease_new(core, false);
+    if (!adoption->name || !adoption->grant || !adoption->lease ||
+        !hf__alarm_init(core, &adoption->alarm, ring)) {
+        destroy(core, adoption);
+        return NULL;
+    }
+    struct hf_grant *grant = adoption->grant;
+    hf__list_init(&grant->of_name);
+    hf__list_init(&grant->of_lease);
+    hf__list_init(&grant->event);
+    hf__list_init(&grant->errands);
+    grant->name = adoption->name;
+    grant->id = which->grant;
+    grant->limit = (int32_t)which->limit;
+    grant->entries = 1;
+    grant->user = which->user;
+    grant->owner_len = (uint16_t)which->owner.len;
+    if (which->owner.len) memcpy(grant->owner, which->owner.ptr, which->owner.len);
+    return adoption;
+}
+
+void hf__core_adopt(struct hf_core *core, const struct hf_by_grant *which, int64_t lease_ms,
+                    struct hf_job *job, int64_t now_us)
+{
+    hf__core_tick(core, now_us);
+    job->grant = NULL;
+    if (!(core->options.format->can & HF_CAN_RENEW)) {
+        hf__job_done(core, job, HF_ERR_UNSUPPORTED, "the format \"%s\" has no leases",
+                     core->options.format->name);
+        return;
+    }
+    struct adoption *adoption = core->closing ? NULL : adoption_new(core, which);
+    if (!adoption) {
+        int code = core->closing ? HF_ERR_CLOSED : HF_ERR_NO_MEMORY;
+        hf__job_done(core, job, code, "%s", hf_error_meaning(code));
+        return;
+    }
+    adoption->job = job;
+    adoption->lease_ms = lease_ms;
+    adoption->give_up_us = now_us + core->options.request_timeout_ms * 1000 * PATIENCE;
+    hf__list_append(&core->adoptions, &adoption->node);
+    send_read(core, adoption, now_us);
+}
+
+/* Nothing that is only being taken up is ours to release. */
+void hf__adoptions_fail(struct hf_core *core, int64_t now_us)
+{
+    for (struct hf_list *at = core->leases.next, *next; at != &core->leases; at = next) {
+        struct hf_lease *lease = HF_CONTAINER(at, struct hf_lease, node);
+        lease->refs++;
+        if (lease->adopting) hf__lease_end(core, lease, HF_REASON_CLOSED, 0, NULL, now_us);
+        next = at->next;
+        hf__lease_unref(core, lease);
+    }
+    for (struct hf_list *at = core->adoptions.next, *next; at != &core->adoptions; at = next) {
+        next = at->next;
+        struct adoption *adoption = HF_CONTAINER(at, struct adoption, node);
+        if (adoption->job) fail(core, adoption, HF_ERR_CLOSED, "the client was closed");
+    }
+}

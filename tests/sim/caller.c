@@ -1,0 +1,411 @@
+/*
+ * Callers: those for whom several programs act by grant, as clients of lock services on one table
+ * do, and scripts that were given a grant.
+ *
+ * A caller asks any client of the world: to acquire (clients that are services), to renew and to
+ * release what it holds, wherever that was acquired. It believes what it was told: "yours for so
+ * long" counts from the answer, on the caller's own clock, and counts for I1. Answers get lost,
+ * programs stop, crash and start again without their memory; the table stays.
+ *
+ * What a client does with a call is what the service and the command do with it (service/v2.c,
+ * client/by_grant.c): its own grant first, then the record.
+ */
+#include <string.h>
+
+#include "sim.h"
+
+enum call_kind { CALL_ACQUIRE, CALL_RENEW, CALL_RELEASE };
+static const char *const call_names[] = {"acquire", "renew", "release"};
+
+struct sim_call {
+    struct sim_user user;
+    enum call_kind kind;
+    struct sim_caller *caller;
+    struct sim_client *client;
+    int64_t lease_ms;
+    int64_t timeout_ms;
+    struct hf_id grant;
+    struct hf_job job;
+    struct hf_attempt *attempt;
+    bool repeats;
+    bool over; /* the caller has its answer, or does not wait for it any more */
+};
+
+/* A grant that a service keeps an eye on. */
+struct sim_entry {
+    struct sim_user user;
+    struct sim_entry *next;
+    struct hf_grant *grant;
+    struct sim_call *releasing;
+};
+
+static int64_t caller_us(const struct sim_caller *caller)
+{
+    int64_t t = caller->world->t;
+    return t + t / 1000000 * caller->clock_ppm + t % 1000000 * caller->clock_ppm / 1000000;
+}
+
+bool sim_caller_believes(const struct sim_caller *caller)
+{
+    return caller->has_grant && !caller->robbed && caller->told_until_us > caller_us(caller);
+}
+
+static void think(struct sim_caller *caller);
+
+/* ---- what a caller hears ---- */
+
+static void forget(struct sim_caller *caller)
+{
+    caller->has_grant = caller->robbed = false;
+    caller->told_until_us = 0;
+}
+
+static void heard(struct sim_call *call, int code, int64_t left_ms)
+{
+    struct sim_caller *caller = call->caller;
+    struct sim_world *world = caller->world;
+    call->over = true;
+    caller->call = NULL;
+    sim_trace(world, "caller%d: %s at %s: %s, %lld ms", caller->index, call_names[call->kind],
+              call->client->owner, hf_error_name(code), (long long)left_ms);
+    if (code == 0 && call->kind != CALL_RELEASE) {
+        caller->grant = call->grant;
+        caller->has_grant = true;
+        if (call->kind == CALL_ACQUIRE)
+            caller->robbed = sim_check_is_robbed(world, &call->grant, caller->limit);
+        sim_check_alive(world, &call->grant);
+        int64_t until_us = caller_us(caller) + left_ms * 1000;
+        if (until_us > caller->told_until_us) caller->told_until_us = until_us;
+    } else if (call->kind == CALL_RELEASE && code == 0) {
+        sim_check_dead(world, &call->grant);
+        forget(caller);
+    } else if (code == HF_ERR_LOST) {
+        sim_check_dead(world, &call->grant);
+        forget(caller);
+    } else if (call->kind == CALL_ACQUIRE) {
+        forget(caller);
+    }
+    sim_check_step(world, NULL);
+    think(caller);
+}
+
+/* What a service tells: a hundredth of the lease less, for the caller's clock. */
+static void answer(struct sim_call *call, int code, const struct hf_grant *grant)
+{
+    struct sim_world *world = call->caller->world;
+    struct sim_client *client = call->client;
+    if (call->over) return;
+    if (!world->draining && sim_chance(world, world->loss_percent)) {
+        sim_trace(world, "   (the answer to caller%d gets lost)", call->caller->index);
+        return;
+    }
+    int64_t left_ms = 0;
+    if (code == 0 && grant) {
+        left_ms = hf__grant_left_us(grant, sim_boot_us(client, world->t)) / 1000;
+        left_ms -= grant->lease->lease_ms / 100;
+        if (left_ms < 0) left_ms = 0;
+    }
+    heard(call, code, left_ms);
+}
+
+static void hang_up(struct sim_event *event)
+{
+    struct sim_call *call = event->about;
+    if (call->over) return;
+    sim_trace(call->caller->world, "caller%d: hangs up", call->caller->index);
+    call->over = true;
+    call->caller->call = NULL;
+    think(call->caller);
+}
+
+/* ---- what a client does with a call ---- */
+
+static struct sim_entry *find_entry(const struct sim_client *client, const struct hf_id *grant)
+{
+    for (struct sim_entry *entry = client->entries; entry; entry = entry->next) {
+        if (hf__id_eq(&entry->grant->id, grant)) return entry;
+    }
+    return NULL;
+}
+
+static struct sim_entry *list_entry(struct sim_client *client, struct hf_grant *grant)
+{
+    struct sim_entry *entry = hf__arena_zalloc(&client->world->arena, 1, sizeof *entry);
+    entry->user.kind = SIM_ENTRY;
+    entry->grant = grant;
+    entry->next = client->entries;
+    client->entries = entry;
+    grant->user = entry;
+    return entry;
+}
+
+void sim_entry_event(struct sim_client *client, struct hf_grant *grant)
+{
+    struct sim_entry *entry = grant->user;
+    struct sim_entry **at = &client->entries;
+    while (*at && *at != entry) at = &(*at)->next;
+    if (*at) *at = entry->next;
+    sim_trace(client->world, "%s: a caller's %.*s ENDED %s%s%s", client->owner,
+              HF_FMT(hf__name_text(grant->name)), hf_reason_name(grant->reason),
+              grant->detail ? ", " : "", grant->detail ? grant->detail : "");
+    /* What a service says of it to those who listen is true. A process may say that it expired here. */
+    bool lost = grant->reason > HF_REASON_ABANDONED && grant->reason != HF_REASON_UNREACHABLE &&
+                grant->reason != HF_REASON_UNCONFIRMED &&
+                (grant->reason != HF_REASON_EXPIRED || client->by_grant);
+    if (lost) sim_check_dead(client->world, &grant->id);
+    if (entry->releasing) {
+        bool released = grant->reason == HF_REASON_RELEASED || grant->reason == HF_REASON_CLOSED;
+        int code = released                                    ? 0
+                   : lost                                      ? HF_ERR_LOST
+                                                               : HF_ERR_OUTCOME_UNKNOWN;
+        answer(entry->releasing, code, NULL);
+    }
+    hf__grant_free(&client->core, grant);
+}
+
+static struct hf_by_grant which(const struct sim_call *call)
+{
+    const struct sim_caller *caller = call->caller;
+    return (struct hf_by_grant){.name = sim_lock_name(caller->lock),
+                                .grant = call->grant,
+                                .limit = caller->limit};
+}
+
+static void by_record(struct sim_call *call, int64_t now_us)
+{
+    struct sim_client *client = call->client;
+    struct hf_by_grant by = which(call);
+    const struct hf_release how = {.reason = HF_REASON_RELEASED};
+    if (call->kind == CALL_RENEW)
+        hf__core_adopt(&client->core, &by, call->lease_ms, &call->job, now_us);
+    else hf__core_release_by_grant(&client->core, &by, &how, &call->job, now_us);
+}
+
+static void serve_renew(struct sim_call *call, int64_t now_us)
+{
+    struct sim_client *client = call->client;
+    struct sim_entry *entry = find_entry(client, &call->grant);
+    if (!entry || entry->grant->state != HF_GRANT_HELD) {
+        by_record(call, now_us);
+        return;
+    }
+    const struct hf_lease *lease = entry->grant->lease;
+    int64_t lease_ms = call->lease_ms > lease->lease_ms ? call->lease_ms : lease->lease_ms;
+    int64_t at_least_ms = lease_ms - lease_ms / 100 - 1;
+    if (call->repeats) at_least_ms = 0; /* the same acquire again, by its idempotency key */
+    hf__core_ensure(&client->core, entry->grant, at_least_ms, &call->job, now_us);
+}
+
+static void serve_release(struct sim_call *call, int64_t now_us)
+{
+    struct sim_client *client = call->client;
+    struct sim_entry *entry = find_entry(client, &call->grant);
+    const struct hf_release how = {.reason = HF_REASON_RELEASED};
+    if (entry && entry->grant->state == HF_GRANT_HELD) {
+        struct hf_grant *grant = entry->grant;
+        entry->releasing = call;
+        if (hf__core_release(&client->core, grant, &how, now_us)) return;
+        entry->releasing = NULL;
+    }
+    by_record(call, now_us);
+}
+
+static void serve(struct sim_event *event)
+{
+    struct sim_call *call = event->about;
+    struct sim_client *client = call->client;
+    struct sim_caller *caller = call->caller;
+    int64_t now_us = sim_boot_us(client, client->world->t);
+    if (client->closing || call->over) return;
+    sim_client_tick(client);
+    call->job = (struct hf_job){.user = call, .calls_back = true};
+    if (call->kind == CALL_RENEW) {
+        serve_renew(call, now_us);
+    } else if (call->kind == CALL_RELEASE) {
+        serve_release(call, now_us);
+    } else {
+        const struct hf_want want = {
+            .name = sim_lock_name(caller->lock),
+            .limit = caller->limit,
+            .timeout_ms = call->timeout_ms,
+            .lease_ms = call->lease_ms,
+            .owner = hf__slice_str("callers"), /* one name for all: a grant is what counts */
+            .user = call,
+        };
+        struct hf_error error;
+        if (hf__core_acquire(&client->core, &want, now_us, &call->attempt, &error) != 0)
+            answer(call, error.code, NULL);
+    }
+    sim_client_drain(client);
+}
+
+void sim_call_acquired(struct sim_client *client, struct hf_attempt *attempt)
+{
+    struct sim_call *call = attempt->want.user;
+    int code = attempt->code;
+    struct hf_grant *grant = code == 0 ? attempt->grant : NULL;
+    hf__attempt_free(&client->core, attempt);
+    if (grant) {
+        client->world->grants++;
+        list_entry(client, grant);
+        call->grant = grant->id;
+        if (call->over) { /* nobody to tell: it is given back */
+            const struct hf_release how = {.reason = HF_REASON_RELEASED};
+            hf__core_release(&client->core, grant, &how,
+                             sim_boot_us(client, client->world->t));
+            return;
+        }
+    }
+    answer(call, code, grant);
+}
+
+void sim_call_done(struct sim_client *client, struct hf_job *job)
+{
+    struct sim_call *call = job->user;
+    struct sim_entry *entry = find_entry(client, &call->grant);
+    if (call->kind == CALL_RELEASE) {
+        answer(call, job->code, NULL);
+        return;
+    }
+    if (job->code == HF_ERR_LOST && entry) { /* lost here: what does the record say? */
+        call->job = (struct hf_job){.user = call, .calls_back = true};
+        by_record(call, sim_boot_us(client, client->world->t));
+        return;
+    }
+    struct hf_grant *grant = job->code == 0 ? job->grant : NULL;
+    bool adopted = grant && (!entry || entry->grant != grant);
+    if (adopted) list_entry(client, grant);
+    answer(call, job->code, grant);
+    /* A command goes away once it has told. */
+    if (adopted && !client->by_grant)
+        hf__core_abandon(&client->core, grant, sim_boot_us(client, client->world->t));
+}
+
+/* ---- what a caller does ---- */
+
+static struct sim_client *some_client(struct sim_world *world, bool service)
+{
+    for (int tries = 0; tries < 8; tries++) {
+        struct sim_client *client = &world->clients[sim_below(world, world->client_count)];
+        if (client->alive && !client->closing && !client->is_probe &&
+            (client->by_grant || !service))
+            return client;
+    }
+    return NULL;
+}
+
+static void call_client(struct sim_caller *caller, enum call_kind kind, struct sim_client *client)
+{
+    struct sim_world *world = caller->world;
+    struct sim_call *call = hf__arena_zalloc(&world->arena, 1, sizeof *call);
+    call->user.kind = SIM_CALL;
+    call->kind = kind;
+    call->caller = caller;
+    call->client = client;
+    call->grant = caller->grant;
+    int64_t lease_ms = client->lease_ms;
+    int64_t leases[] = {0, lease_ms, lease_ms / 4, lease_ms + sim_below(world, lease_ms / 2)};
+    call->lease_ms = kind == CALL_RELEASE ? 0 : leases[sim_below(world, 4)];
+    if (kind == CALL_ACQUIRE && call->lease_ms == 0) call->lease_ms = lease_ms;
+    if (caller->limit > 0 && kind == CALL_RENEW && sim_chance(world, 60))
+        call->lease_ms = caller->lease_ms += caller->lease_ms / 100;
+    if (kind == CALL_ACQUIRE) caller->lease_ms = call->lease_ms;
+    if (call->lease_ms > world->longest_lease_ms) world->longest_lease_ms = call->lease_ms;
+    int64_t waits[] = {0, lease_ms / 2, lease_ms * 2};
+    call->timeout_ms = waits[sim_below(world, 3)];
+    call->repeats = sim_chance(world, 20);
+    if (kind == CALL_RELEASE) sim_check_given_up(world, &caller->grant);
+    caller->call = call;
+    sim_trace(world, "caller%d: asks %s to %s %.*s (lease %lld)", caller->index, client->owner,
+              call_names[kind], HF_FMT(sim_lock_name(caller->lock)), (long long)call->lease_ms);
+    sim_at(world, world->t + sim_below(world, 500), client, serve, call);
+    int64_t patience_us = (call->timeout_ms + world->timeout_ms * 6) * 1000;
+    sim_at(world, world->t + patience_us, NULL, hang_up, call);
+}
+
+static void begin(struct sim_caller *caller)
+{
+    struct sim_world *world = caller->world;
+    struct sim_client *client = some_client(world, true);
+    if (!client || world->draining) {
+        think(caller);
+        return;
+    }
+    forget(caller);
+    caller->lock = (int)sim_below(world, world->lock_count);
+    caller->limit = 0;
+    if (world->lock_kinds[caller->lock] == SIM_SEMAPHORE) {
+        think(caller);
+        return;
+    }
+    if (world->lock_kinds[caller->lock] == SIM_READERS && !world->params.format->sessions)
+        caller->limit = sim_chance(world, 70) ? HF_READERS_LIMIT : 0;
+    call_client(caller, CALL_ACQUIRE, client);
+}
+
+static void act(struct sim_event *event)
+{
+    struct sim_caller *caller = event->about;
+    struct sim_world *world = caller->world;
+    if (caller->call || event->number != caller->thought) return;
+    if (!caller->has_grant) {
+        begin(caller);
+        return;
+    }
+    struct sim_client *client = some_client(world, false);
+    int64_t what = sim_below(world, 100);
+    if (!client) think(caller);
+    else if (world->draining || what < 20) call_client(caller, CALL_RELEASE, client);
+    else if (what < 90) call_client(caller, CALL_RENEW, client);
+    else if (what < 93) {
+        forget(caller); /* it leaves the lock to expire */
+        think(caller);
+    } else think(caller);
+}
+
+static void think(struct sim_caller *caller)
+{
+    struct sim_world *world = caller->world;
+    int64_t most_us = world->clients[0].lease_ms * (sim_chance(world, 20) ? 1800 : 500);
+    if (world->draining) most_us = 100000;
+    caller->thought++;
+    sim_at(world, world->t + 1 + sim_below(world, most_us), NULL, act, caller)->number =
+        caller->thought;
+}
+
+bool sim_callers_idle(const struct sim_world *world)
+{
+    for (int i = 0; i < world->caller_count; i++) {
+        if (world->callers[i].call || world->callers[i].has_grant) return false;
+    }
+    return true;
+}
+
+/* A process tells the grant of its lock to somebody. */
+void sim_caller_hears(struct sim_world *world, const struct hf_grant *grant, int lock)
+{
+    if (!grant->lease || grant->lease->is_session) return;
+    for (int i = 0; i < world->caller_count; i++) {
+        struct sim_caller *caller = &world->callers[i];
+        if (caller->has_grant || caller->call) continue;
+        sim_trace(world, "caller%d: hears of %.*s", i, HF_FMT(sim_lock_name(lock)));
+        forget(caller);
+        caller->has_grant = true;
+        caller->grant = grant->id;
+        caller->lock = lock;
+        caller->limit = grant->limit;
+        caller->lease_ms = grant->lease->lease_ms;
+        think(caller);
+        return;
+    }
+}
+
+void sim_callers_start(struct sim_world *world, int count)
+{
+    for (int i = 0; i < count; i++) {
+        struct sim_caller *caller = &world->callers[world->caller_count];
+        *caller = (struct sim_caller){.world = world, .index = world->caller_count++};
+        if (world->params.faults & SIM_CLOCKS) caller->clock_ppm = sim_below(world, 10001) - 5000;
+        think(caller);
+    }
+}
