@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include <stdio.h>
+
 static const char hex_digits[] = "0123456789abcdef";
 static const char base64_digits[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -246,9 +248,22 @@ bool hf__parse_rfc3339(struct hf_slice text, int64_t *ret_unix_ms)
     return true;
 }
 
+static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+
+void hf__print_http_date(int64_t unix_s, char ret[HF_HTTP_DATE_SIZE])
+{
+    static const char days[] = "ThuFriSatSunMonTueWed"; /* from 1970-01-01 on */
+    int64_t year, day_number = unix_s / 86400;
+    int month, day, seconds = (int)(unix_s % 86400);
+    hf__date_from_days(day_number, &year, &month, &day);
+    snprintf(ret, HF_HTTP_DATE_SIZE, "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
+             days + day_number % 7 * 3, (unsigned)day % 100, months + (month - 1) * 3,
+             (unsigned)year % 10000, (unsigned)seconds / 3600 % 100, (unsigned)seconds / 60 % 60,
+             (unsigned)seconds % 60);
+}
+
 bool hf__parse_http_date(struct hf_slice text, int64_t *ret_unix_s)
 {
-    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
     if (text.len != 29 || memcmp(text.ptr + 3, ", ", 2) != 0) return false;
     text = hf__slice(text.ptr + 5, text.len - 5);
     int day = take_digits(&text, 2);

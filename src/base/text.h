@@ -49,6 +49,9 @@ bool hf__parse_rfc3339(struct hf_slice text, int64_t *ret_unix_ms);
 
 /* An HTTP Date header, "Sun, 15 Nov 2026 10:20:30 GMT", as unix seconds. */
 bool hf__parse_http_date(struct hf_slice text, int64_t *ret_unix_s);
+enum { HF_HTTP_DATE_SIZE = 30 };
+/* Of a year with four digits. */
+void hf__print_http_date(int64_t unix_s, char ret[HF_HTTP_DATE_SIZE]);
 
 /* Days since 1970-01-01 of a proleptic Gregorian date. */
 int64_t hf__days_from_date(int64_t year, int month, int day);

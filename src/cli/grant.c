@@ -54,15 +54,15 @@ struct said {
     const char *grant; /* NULL: held by this process */
     const char *owner;
     int64_t token;
+    int64_t asked_ms; /* the wall clock before left_ms was read, or earlier */
     int64_t left_ms;
-    int64_t lease_ms;
 };
 
 static int print_grant(const struct cli *cli, const struct said *said)
 {
     char text[MOMENT_SIZE];
     bool expires = said->left_ms < NEVER_MS;
-    int64_t expires_ms = expires ? wall_ms() + said->left_ms : 0;
+    int64_t expires_ms = expires ? said->asked_ms + said->left_ms : 0;
     if (cli->settings.json) {
         struct hf_buf buf;
         struct hf_json_writer json;
@@ -142,6 +142,7 @@ static int acquire_with(struct cli *cli, struct hf_client *client,
         .grant = given->hold ? NULL : grant,
         .owner = hf_lock_owner(lock),
         .token = hf_lock_token(lock),
+        .asked_ms = wall_ms(),
         .left_ms = hf_lock_left_ms(lock),
     };
     int exit_code = code == 0 ? print_grant(cli, &said) : cli_fail(cli, &error);
@@ -212,6 +213,7 @@ static int renew(struct cli *cli, void *at)
     int code = cli_open(cli, &(struct client_use){.detached = true}, &client, &error);
     if (code != 0) return cli_fail(cli, &error);
     const char *grant = cli->arguments.at[0], *hash = strrchr(grant, '#');
+    int64_t asked_ms = wall_ms();
     code = hf_grant_renew(client, grant, cli->given_lease_ms, &status, &error);
     int exit_code;
     if (code != 0) {
@@ -221,6 +223,7 @@ static int renew(struct cli *cli, void *at)
             .name = hf__arena_str(&cli->arena, hf__slice(grant, (size_t)(hash - grant))),
             .grant = grant,
             .token = status.token,
+            .asked_ms = asked_ms,
             .left_ms = status.left_ms,
         };
         exit_code = print_grant(cli, &said);
@@ -234,8 +237,9 @@ const struct command command_renew = {
     .summary = "renew a grant by a full lease",
     .synopsis = "renew [--lease DUR] GRANT",
     .text =
-        "Renews the grant by a full lease from now on: as long as before, or what --lease says\n"
-        "(which must be given for dlock and single-table, whose records do not say it).\n"
+        "Renews the grant by a full lease from now on: as long as before, or what --lease says if\n"
+        "that is longer; a lease never shrinks. (Records of dlock and single-table do not tell how\n"
+        "long a lease was: there it is what --lease says, or the default.)\n"
         "One that has expired is renewed too, if nobody has taken the lock since.\n\n"
         "Exit code: 0; 75 the grant does not hold the lock any more.",
     .examples = "  holdfast renew \"$grant\"\n  holdfast renew --lease 10m \"$grant\"",

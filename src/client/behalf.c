@@ -12,15 +12,27 @@ struct hf_session {
 static void call_back(struct hf_client *client, struct hf_chore *chore)
 {
     struct hf_async *async = HF_CONTAINER(chore, struct hf_async, chore);
-    async->done(async->user, async->job.code, &async->job.error);
+    if (async->adopted) async->adopted(async->user, async->job.code, async->lock, &async->job.error);
+    else async->done(async->user, async->job.code, &async->job.error);
     hf__free(async);
     pthread_mutex_lock(&client->mutex);
     hf__client_unref_unlock(client);
 }
 
-/* Enters the client. */
-static struct hf_async *begin(struct hf_client *client, hf_done_fn done, void *user,
-                              struct hf_error *reterr)
+void hf__async_done(struct hf_client *client, struct hf_async *async)
+{
+    if (async->lock && async->job.code == 0) {
+        async->lock->grant = async->job.grant;
+        hf__client_ref(client); /* the lock's */
+    } else {
+        hf__lock_drop(async->lock);
+        async->lock = NULL;
+    }
+    hf__client_chore(client, &async->chore);
+}
+
+struct hf_async *hf__async_begin(struct hf_client *client, hf_done_fn done, void *user,
+                                 struct hf_error *reterr)
 {
     struct hf_async *async = hf__calloc(1, sizeof *async);
     if (!async) {
@@ -50,7 +62,7 @@ int hf__lock_renew_async(struct hf_lock *lock, int64_t lease_ms, hf_done_fn done
                          struct hf_error *reterr)
 {
     struct hf_client *client = lock->client;
-    struct hf_async *async = begin(client, done, user, reterr);
+    struct hf_async *async = hf__async_begin(client, done, user, reterr);
     if (!async) return HF_ERR_NO_MEMORY;
     const struct hf_lease *lease = lock->grant->lease;
     if (lease && lease_ms < lease->lease_ms) lease_ms = lease->lease_ms;
@@ -74,7 +86,7 @@ int hf__session_open(struct hf_client *client, const char *owner, int64_t lease_
                              (long long)lease_ms);
     struct hf_session *session = hf__calloc(1, sizeof *session);
     if (!session) return hf__error_no_memory(reterr);
-    struct hf_async *async = begin(client, done, user, reterr);
+    struct hf_async *async = hf__async_begin(client, done, user, reterr);
     if (!async) {
         hf__free(session);
         return HF_ERR_NO_MEMORY;
@@ -99,7 +111,7 @@ int hf__session_renew(struct hf_session *session, hf_done_fn done, void *user,
                       struct hf_error *reterr)
 {
     struct hf_client *client = session->client;
-    struct hf_async *async = begin(client, done, user, reterr);
+    struct hf_async *async = hf__async_begin(client, done, user, reterr);
     if (!async) return HF_ERR_NO_MEMORY;
     hf__core_session_ensure(&client->core, session->lease,
                             whole_ms(client, session->lease->lease_ms), &async->job,
@@ -112,28 +124,11 @@ int hf__session_close(struct hf_session *session, hf_done_fn done, void *user,
                       struct hf_error *reterr)
 {
     struct hf_client *client = session->client;
-    struct hf_async *async = begin(client, done, user, reterr);
+    struct hf_async *async = hf__async_begin(client, done, user, reterr);
     if (!async) return HF_ERR_NO_MEMORY;
     hf__core_session_close(&client->core, session->lease, &async->job, hf__client_now_us(client));
     hf__client_leave(client);
     return 0;
-}
-
-void hf__session_look(struct hf_session *session)
-{
-    struct hf_client *client = session->client;
-    if (hf__client_enter(client, NULL) != 0) return;
-    hf__core_session_look(&client->core, session->lease, hf__client_now_us(client));
-    hf__client_leave(client);
-}
-
-void hf__lock_look(struct hf_lock *lock)
-{
-    struct hf_client *client = lock->client;
-    if (hf__client_enter(client, NULL) != 0) return;
-    lock->grant->rechecked_us = 0; /* now, and not when it is worth it */
-    hf__core_recheck(&client->core, lock->grant, hf__client_now_us(client));
-    hf__client_leave(client);
 }
 
 int64_t hf__session_left_ms(const struct hf_session *session)
@@ -168,7 +163,7 @@ int hf__acquire_in(struct hf_session *session, struct hf_client *client, const c
 int hf__force_async(struct hf_client *client, const char *name, const char *by, const char *reason,
                     int64_t timeout_ms, hf_done_fn done, void *user, struct hf_error *reterr)
 {
-    struct hf_async *async = begin(client, done, user, reterr);
+    struct hf_async *async = hf__async_begin(client, done, user, reterr);
     if (!async) return HF_ERR_NO_MEMORY;
     hf__core_force(&client->core, hf__slice_str(name), hf__slice_str(by), hf__slice_str(reason),
                    timeout_ms, &async->job, hf__client_now_us(client));
@@ -209,13 +204,6 @@ size_t hf__client_queue(struct hf_client *client, const char *name)
     size_t count = hf__core_queue(&client->core, hf__slice_str(name));
     pthread_mutex_unlock(&client->mutex);
     return count;
-}
-
-void hf__client_nudge(struct hf_client *client, const char *name)
-{
-    if (hf__client_enter(client, NULL) != 0) return;
-    hf__core_nudge(&client->core, hf__slice_str(name), hf__client_now_us(client));
-    hf__client_leave(client);
 }
 
 void hf__client_refuse_waiters(struct hf_client *client)

@@ -24,8 +24,6 @@ int hf__session_renew(struct hf_session *session, hf_done_fn done, void *user,
 /* Releases its locks, and ends it. */
 int hf__session_close(struct hf_session *session, hf_done_fn done, void *user,
                       struct hf_error *reterr);
-/* Obeys what others have asked of it, now and not with its next renewal. */
-void hf__session_look(struct hf_session *session);
 /* How long it is certain to last; 0: it has ended. */
 int64_t hf__session_left_ms(const struct hf_session *session);
 void hf__session_unref(struct hf_session *session);
@@ -39,9 +37,6 @@ int hf__acquire_in(struct hf_session *session, struct hf_client *client, const c
 /* By a full lease from now; lease_ms 0: as long as before. A lease never shrinks. */
 int hf__lock_renew_async(struct hf_lock *lock, int64_t lease_ms, hf_done_fn done, void *user,
                          struct hf_error *reterr);
-
-/* Looks whether it is still held in the table. */
-void hf__lock_look(struct hf_lock *lock);
 
 struct hf_lock_status {
     int64_t token;
@@ -58,17 +53,29 @@ void hf__lock_status(const struct hf_lock *lock, struct hf_lock_status *ret);
 int hf__force_async(struct hf_client *client, const char *name, const char *by, const char *reason,
                     int64_t timeout_ms, hf_done_fn done, void *user, struct hf_error *reterr);
 
-/* hf_grant_release, with data that is stored as it is released; NULL: what is there stays. */
-int hf__grant_release(struct hf_client *client, const char *grant, const void *data, size_t size,
-                      struct hf_error *reterr);
+/* A grant without its lock's name, in any spelling. False: it is none. */
+bool hf__grant_parse(struct hf_slice text, struct hf_by_grant *ret);
+/*
+ * A grant of another process, or from before a restart, is taken up and renewed; `done` gets a handle
+ * as if it had been acquired here.
+ */
+int hf__adopt_async(struct hf_client *client, const struct hf_by_grant *which, int64_t lease_ms,
+                    hf_event_fn on_event, void *lock_user, hf_acquired_fn done, void *user,
+                    struct hf_error *reterr);
+/* Releases one, with data that is stored as it is released; NULL: what is there stays. */
+int hf__release_by_grant_async(struct hf_client *client, const struct hf_by_grant *which,
+                               const void *data, size_t size, hf_done_fn done, void *user,
+                               struct hf_error *reterr);
+
+/* Enters the client; NULL: it has not, and the error says why. */
+struct hf_async *hf__async_begin(struct hf_client *client, hf_done_fn done, void *user,
+                                 struct hf_error *reterr);
 
 /* From now on others may renew and release its locks by their grants. Before the first of them. */
 void hf__client_by_grant(struct hf_client *client);
 
 /* How many wait for the lock here. */
 size_t hf__client_queue(struct hf_client *client, const char *name);
-/* Somebody outside has let go of it: whoever waits here asks at once. */
-void hf__client_nudge(struct hf_client *client, const char *name);
 /* Whoever waits is told that the client is being closed. */
 void hf__client_refuse_waiters(struct hf_client *client);
 /* Everything that is under way ends soon, nothing new begins; the client stays until it is closed.

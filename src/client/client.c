@@ -93,8 +93,7 @@ static void drain(struct hf_client *client)
             more = true;
         }
         while ((job = hf__core_next_job(core))) {
-            if (job->calls_back)
-                hf__client_chore(client, &HF_CONTAINER(job, struct hf_async, job)->chore);
+            if (job->calls_back) hf__async_done(client, HF_CONTAINER(job, struct hf_async, job));
             else hf__waiter_wake(job->user);
             more = true;
         }

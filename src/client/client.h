@@ -35,6 +35,8 @@ struct hf_async {
     struct hf_job job;
     struct hf_chore chore;
     void (*done)(void *user, int code, const struct hf_error *error);
+    struct hf_lock *lock;   /* of an adoption, made in advance … */
+    hf_acquired_fn adopted; /* … which calls this instead */
     void *user;
 };
 
@@ -44,6 +46,13 @@ struct hf_waiter {
     pthread_cond_t cond;
     const void *about;
     bool done;
+};
+
+/* A job of the core that somebody waits for, on their own stack. */
+struct hf_job_call {
+    struct hf_job job;
+    struct hf_waiter waiter;
+    const struct hf_clock *clock; /* the client's, which may be gone when the job has ended */
 };
 
 /* An operation at the store. `done` is called with the mutex held. */
@@ -117,6 +126,11 @@ void hf__client_settle(struct hf_client *client);
 /* Runs one operation on the store, which tries again by itself. Waits. */
 int hf__client_run(struct hf_client *client, struct hf_call *call, struct hf_error *reterr);
 
+/* ---- behalf.c ---- */
+
+/* Its job has ended: it is called back. */
+void hf__async_done(struct hf_client *client, struct hf_async *async);
+
 /* ---- options.c ---- */
 
 /* Fills in the defaults and checks; texts go to the arena. */
@@ -130,6 +144,11 @@ bool hf__options_copy(void *ret, size_t ret_size, const void *given);
     return hf__error_set(reterr, HF_ERR_INVALID, "set `size` to the size of the options")
 
 /* ---- lock.c ---- */
+
+/* Enters the client; then hand the job to the core. */
+int hf__job_begin(struct hf_client *client, struct hf_job_call *call, struct hf_error *reterr);
+/* Leaves it. Whatever the core does with it, the job has ended when this returns. */
+int hf__job_finish(struct hf_client *client, struct hf_job_call *call, struct hf_error *reterr);
 
 struct hf_lock {
     struct hf_chore events; /* waiting to be called back */

@@ -179,21 +179,30 @@ int hf_elect(struct hf_client *client, const char *name, const struct hf_elect_o
     return 0;
 }
 
+/* Whether it leads now, and with which token (0: the format has none). */
+static bool leads(const struct hf_election *election, int64_t *ret_token)
+{
+    *ret_token = 0;
+    if (!election) return false;
+    struct hf_client *client = election->client;
+    if (hf__client_enter(client, NULL) != 0) return false;
+    const struct hf_lock *lock = election->leads ? election->lock : NULL;
+    bool held = lock && hf__grant_left_us(lock->grant, hf__client_now_us(client)) > 0;
+    if (held) *ret_token = lock->grant->token;
+    pthread_mutex_unlock(&client->mutex);
+    return held;
+}
+
 bool hf_election_is_leader(const struct hf_election *election)
 {
-    return hf_election_token(election) > 0;
+    int64_t token;
+    return leads(election, &token);
 }
 
 int64_t hf_election_token(const struct hf_election *election)
 {
-    if (!election) return 0;
-    struct hf_client *client = election->client;
-    if (hf__client_enter(client, NULL) != 0) return 0;
-    const struct hf_lock *lock = election->leads ? election->lock : NULL;
-    int64_t token = 0;
-    if (lock && hf__grant_left_us(lock->grant, hf__client_now_us(client)) > 0)
-        token = lock->grant->token;
-    pthread_mutex_unlock(&client->mutex);
+    int64_t token;
+    leads(election, &token);
     return token;
 }
 

@@ -29,19 +29,6 @@ static bool is_extra(const struct hf_core_options *core, const struct hf_attr *a
            !hf__format_refuses_extra(core->format, &core->layout, attr->name);
 }
 
-/* A grant that stands in the owner is its holder's secret. */
-static struct hf_slice shown_owner(const struct hf_core_options *core,
-                                   const struct hf_record *record)
-{
-    struct hf_slice owner = record->owner;
-    struct hf_id id;
-    if (core->format->owner_has_grant && owner.len > HF_GRANT_TEXT + 1 &&
-        owner.ptr[owner.len - HF_GRANT_TEXT - 1] == '/' &&
-        hf__id_parse(hf__slice_skip(owner, owner.len - HF_GRANT_TEXT), &id))
-        owner.len -= HF_GRANT_TEXT + 1;
-    return owner;
-}
-
 static size_t texts_size(const struct hf_core_options *core, struct hf_slice name,
                          const struct hf_record *record)
 {
@@ -95,7 +82,7 @@ static void fill(struct hf_lock_info *info, char **at, const struct hf_core_opti
     if (record->member_count == 0) info->limit = 0;
     put_attributes(info, at, core, record);
     info->name = put_text(at, name);
-    info->owner = put_text(at, shown_owner(core, record));
+    info->owner = put_text(at, record->owner);
     info->forced_by = put_text(at, record->forced_by);
     info->forced_reason = put_text(at, record->forced_reason);
     if (record->has_data) {

@@ -156,13 +156,7 @@ const void *hf_lock_data(const struct hf_lock *lock, size_t *ret_size)
 
 /* ---- calls that wait ---- */
 
-/* Whatever the core does with it, the job has ended when this returns. Enters and leaves. */
-struct job_call {
-    struct hf_job job;
-    struct hf_waiter waiter;
-};
-
-static int finish_job(struct hf_client *client, struct job_call *call, struct hf_error *reterr)
+int hf__job_finish(struct hf_client *client, struct hf_job_call *call, struct hf_error *reterr)
 {
     hf__client_leave(client);
     pthread_mutex_lock(&client->mutex);
@@ -172,10 +166,11 @@ static int finish_job(struct hf_client *client, struct job_call *call, struct hf
     return call->job.code;
 }
 
-static int begin_job(struct hf_client *client, struct job_call *call, struct hf_error *reterr)
+int hf__job_begin(struct hf_client *client, struct hf_job_call *call, struct hf_error *reterr)
 {
     int code = hf__client_enter_waiting(client, reterr);
     if (code != 0) return code;
+    call->clock = client->clock;
     call->job = (struct hf_job){.user = &call->waiter};
     code = hf__waiter_init(client, &call->waiter, NULL, reterr);
     if (code != 0) pthread_mutex_unlock(&client->mutex);
@@ -185,34 +180,34 @@ static int begin_job(struct hf_client *client, struct job_call *call, struct hf_
 int hf_lock_extend(struct hf_lock *lock, int64_t at_least_ms, struct hf_error *reterr)
 {
     struct hf_client *client = lock->client;
-    struct job_call call;
+    struct hf_job_call call;
     if (at_least_ms < 0 || at_least_ms > HF_LEASE_MAX_MS / 2)
         return hf__error_set(reterr, HF_ERR_INVALID, "%lld ms: between 0 and half a year",
                              (long long)at_least_ms);
-    int code = begin_job(client, &call, reterr);
+    int code = hf__job_begin(client, &call, reterr);
     if (code != 0) return code;
     hf__core_ensure(&client->core, lock->grant, at_least_ms, &call.job, hf__client_now_us(client));
-    return finish_job(client, &call, reterr);
+    return hf__job_finish(client, &call, reterr);
 }
 
 int hf_lock_renew(struct hf_lock *lock, struct hf_error *reterr)
 {
     struct hf_client *client = lock->client;
-    struct job_call call;
-    int code = begin_job(client, &call, reterr);
+    struct hf_job_call call;
+    int code = hf__job_begin(client, &call, reterr);
     if (code != 0) return code;
     const struct hf_lease *lease = lock->grant->lease;
     int64_t lease_ms = lease ? lease->lease_ms : 0;
     int64_t whole_ms = lease_ms - lease_ms * client->core.options.margin_per_mille / 1000 - 1;
     hf__core_ensure(&client->core, lock->grant, whole_ms > 0 ? whole_ms : 0, &call.job,
                     hf__client_now_us(client));
-    return finish_job(client, &call, reterr);
+    return hf__job_finish(client, &call, reterr);
 }
 
 int hf_lock_set_data(struct hf_lock *lock, const void *data, size_t size, struct hf_error *reterr)
 {
     struct hf_client *client = lock->client;
-    struct job_call call;
+    struct hf_job_call call;
     if (size > DATA_MAX)
         return hf__error_set(reterr, HF_ERR_LIMIT, "data of %zu bytes: at most %d fit", size,
                              DATA_MAX);
@@ -223,11 +218,11 @@ int hf_lock_set_data(struct hf_lock *lock, const void *data, size_t size, struct
     void *copy = data ? hf__malloc(size + 1) : NULL;
     if (data && !copy) return hf__error_no_memory(reterr);
     if (copy) memcpy(copy, data, size);
-    int code = begin_job(client, &call, reterr);
+    int code = hf__job_begin(client, &call, reterr);
     if (code == 0) {
         hf__core_set_data(&client->core, lock->grant, data != NULL, hf__slice(copy, size),
                           &call.job, hf__client_now_us(client));
-        code = finish_job(client, &call, reterr);
+        code = hf__job_finish(client, &call, reterr);
     }
     if (code != 0) {
         hf__free(copy);

@@ -62,6 +62,14 @@ const char *hf__refuses_by_grant(const struct hf_record *record, const struct hf
     return NULL;
 }
 
+/* Of a record that tells only when its lease ends. */
+static int64_t rest_ms(const struct hf_core *core, const struct hf_claim *claim, int64_t now_us)
+{
+    struct hf_interval store = hf__core_store_time(core, now_us);
+    int64_t rest = claim->expires_unix_ms - (store.hi_unix_us + 999) / 1000;
+    return store.known && rest > 0 ? rest : 0;
+}
+
 /* The grant and its lease become what the record says, and the lease is renewed. */
 static void take_up(struct hf_core *core, struct adoption *adoption, const struct hf_claim *claim,
                     int64_t now_us)
@@ -76,7 +84,7 @@ static void take_up(struct hf_core *core, struct adoption *adoption, const struc
     lease->version = claim->version;
     lease->by = claim->by;
     lease->expires_unix_ms = claim->expires_unix_ms;
-    lease->lease_ms = claim->lease_ms;
+    lease->lease_ms = claim->lease_ms ? claim->lease_ms : rest_ms(core, claim, now_us);
     lease->wanted_ms = adoption->lease_ms ? adoption->lease_ms : claim->lease_ms;
     if (!lease->wanted_ms) lease->wanted_ms = core->options.lease_ms;
     if (lease->wanted_ms < lease->lease_ms && !HF_BUG(LEASE_SHRINKS))
@@ -94,14 +102,39 @@ static void take_up(struct hf_core *core, struct adoption *adoption, const struc
     hf__lease_renew(core, lease, now_us);
 }
 
-void hf__adopted(struct hf_core *core, struct hf_grant *grant)
+/* Renewed for somebody who keeps it elsewhere. */
+static void let_go(struct hf_core *core, struct hf_grant *grant, int64_t now_us)
 {
     struct hf_lease *lease = grant->lease;
+    grant->state = HF_GRANT_ENDED;
+    lease->stopped = true;
+    hf__list_remove(&grant->of_lease);
+    core->grant_count--;
+    core->own_count--;
+    hf__lease_end(core, lease, HF_REASON_ABANDONED, 0, NULL, now_us);
+    hf__lease_unref(core, lease);
+    hf__grant_free(core, grant);
+}
+
+void hf__adopted(struct hf_core *core, struct hf_grant *grant, int64_t now_us)
+{
+    struct hf_lease *lease = grant->lease;
+    struct hf_job *job = lease->job;
+    lease->job = NULL;
+    job->confirmed = (struct hf_confirmed){
+        .token = grant->token,
+        .lease_ms = lease->lease_ms,
+        .valid_until_us = lease->valid_until_us,
+        .expires_unix_ms = lease->expires_unix_ms,
+    };
+    hf__job_done(core, job, 0, " ");
+    if (grant->passing) {
+        let_go(core, grant, now_us);
+        return;
+    }
     grant->state = HF_GRANT_HELD;
     hf__list_append(&grant->name->grants, &grant->of_name);
-    lease->job->grant = grant;
-    hf__job_done(core, lease->job, 0, " ");
-    lease->job = NULL;
+    job->grant = grant;
 }
 
 void hf__adoption_failed(struct hf_core *core, struct hf_grant *grant, struct hf_job *job)
@@ -236,6 +269,7 @@ static struct adoption *adoption_new(struct hf_core *core, const struct hf_by_gr
     grant->limit = (int32_t)which->limit;
     grant->entries = 1;
     grant->user = which->user;
+    grant->passing = !which->keep;
     grant->owner_len = (uint16_t)which->owner.len;
     if (which->owner.len) memcpy(grant->owner, which->owner.ptr, which->owner.len);
     return adoption;

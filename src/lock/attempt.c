@@ -591,6 +591,10 @@ void hf__attempt_go(struct hf_core *core, struct hf_attempt *attempt, int64_t no
         time_out(core, attempt, now_us);
         return;
     }
+    if (attempt->want.session && !hf__attempt_session(core, attempt, now_us)) {
+        hf__attempt_end(core, attempt, HF_ERR_LOST, "the session has ended", now_us);
+        return;
+    }
     /* A token begins with the store's time: what was heard long ago has fallen behind. */
     const struct hf_format *format = core->options.format;
     if (format->reads_first && !attempt->looked && format->reads_first(&core->options.layout))
@@ -604,10 +608,6 @@ void hf__attempt_go(struct hf_core *core, struct hf_attempt *attempt, int64_t no
         return;
     }
     if (hf__attempt_wants_session(attempt) && !hf__attempt_session(core, attempt, now_us)) {
-        if (attempt->want.session) {
-            hf__attempt_end(core, attempt, HF_ERR_LOST, "the session has ended", now_us);
-            return;
-        }
         if (!core->session) {
             hf__attempt_retry_for_memory(core, attempt, now_us);
             return;

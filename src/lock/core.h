@@ -221,18 +221,28 @@ struct hf_grant {
     bool warned;
     bool alone; /* shared: nobody else was inside when it was granted */
     bool taken_over;
+    bool passing; /* adopted, and let go once it has been renewed */
     uint16_t owner_len;
     char owner[]; /* who asked for it; "": the client's */
 };
 
 /* ---- jobs: calls that end with one code ---- */
 
+/* A lease, as it was confirmed by the store. */
+struct hf_confirmed {
+    int64_t token;
+    int64_t lease_ms;
+    int64_t valid_until_us;
+    int64_t expires_unix_ms; /* 0: not known */
+};
+
 struct hf_job {
     struct hf_list node;
     int code;
     struct hf_error error;
     int64_t need_until_us;  /* ensure */
-    struct hf_grant *grant; /* ensure; of an adoption, the result: the caller's */
+    struct hf_grant *grant; /* ensure; of an adoption that keeps it, the result: the caller's */
+    struct hf_confirmed confirmed; /* of an adoption */
     bool calls_back; /* for whoever drives the core: nobody waits for it */
     void *user;
 };
@@ -418,11 +428,12 @@ struct hf_by_grant {
     struct hf_id grant;
     int64_t limit;         /* 0: exclusive; HF_READERS_LIMIT: shared */
     struct hf_slice owner; /* whose the grant must be; empty: anybody's */
-    void *user;            /* of the grant */
+    bool keep;             /* adopt: it is held here from then on; otherwise it is only renewed */
+    void *user;            /* of a grant that is kept */
 };
 /*
- * Takes it up and renews it; lease_ms 0: as long as before. A lease never shrinks. The job's grant is
- * held then, as if it had been acquired here.
+ * Takes it up and renews it; lease_ms 0: as long as before. A lease never shrinks. What was confirmed
+ * is in the job; a grant that is kept is held as if it had been acquired here.
  */
 void hf__core_adopt(struct hf_core *core, const struct hf_by_grant *which, int64_t lease_ms,
                     struct hf_job *job, int64_t now_us);

@@ -123,7 +123,7 @@ void hf__explain_lost(const struct hf_record *record, const struct hf_id *grant,
 /* ---- adopt.c ---- */
 
 /* The first renewal of a grant that was taken up has been confirmed. */
-void hf__adopted(struct hf_core *core, struct hf_grant *grant);
+void hf__adopted(struct hf_core *core, struct hf_grant *grant, int64_t now_us);
 /* It has ended before. Reports, and frees the grant. */
 void hf__adoption_failed(struct hf_core *core, struct hf_grant *grant, struct hf_job *job);
 void hf__adoptions_fail(struct hf_core *core, int64_t now_us);

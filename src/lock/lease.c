@@ -243,10 +243,12 @@ static void forget_warnings(struct hf_lease *lease)
 /* After what the same answer may have taken away. */
 static void settle_ensures(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
 {
+    bool confirmed = !lease->failures && !lease->overtaken; /* by this answer */
+    bool holds_on = core->options.hold_on_unavailable;
     for (struct hf_list *at = lease->ensures.next, *next; at != &lease->ensures; at = next) {
         next = at->next;
         struct hf_job *job = HF_CONTAINER(at, struct hf_job, node);
-        if (job->need_until_us > lease->valid_until_us) continue;
+        if (job->need_until_us > lease->valid_until_us || !(confirmed || holds_on)) continue;
         hf__list_remove(at);
         hf__job_done(core, job, 0, " ");
     }
@@ -266,7 +268,7 @@ static void confirm(struct hf_core *core, struct hf_lease *lease, int64_t now_us
     lease->renewals++;
     if (lease->adopting) {
         lease->adopting = false;
-        hf__adopted(core, only_grant(lease));
+        hf__adopted(core, only_grant(lease), now_us);
     }
 }
 

@@ -1,7 +1,7 @@
 /*
  * What was granted to callers of v2, by grant: the locks that this process keeps an eye on. A grant
- * of an earlier process, or of another service, is not here; it is renewed and released by its
- * record alone (hf_grant_renew).
+ * of an earlier process, or of another service, comes here when it is renewed for the first time.
+ * Nothing is answered from here alone: others may act for the same grant.
  *
  * Invariants
  * E1  An entry is in the table from the moment it was granted until the lock's final event.

@@ -281,6 +281,19 @@ static struct MHD_Response *response_of(struct hf_exchange *exchange)
                                            MHD_RESPMEM_PERSISTENT);
 }
 
+/*
+ * Clients of the DynamoDB API learn the store's time from it: it is the engine's, which need not be
+ * the wall clock's.
+ */
+static void add_date(const struct hf_service *service, struct MHD_Response *response)
+{
+    char date[HF_HTTP_DATE_SIZE];
+    int64_t now_us = hf__store_now_unix_us(service->store);
+    if (!now_us) now_us = hf__clock_wall_us(service->store->clock);
+    hf__print_http_date(now_us / 1000000, date);
+    MHD_add_response_header(response, "Date", date);
+}
+
 static enum MHD_Result respond(struct hf_exchange *exchange)
 {
     struct hf_service *service = exchange->service;
@@ -292,6 +305,7 @@ static enum MHD_Result respond(struct hf_exchange *exchange)
     MHD_add_response_header(response, "Cache-Control",
                             exchange->is_static ? "no-cache" : "no-store");
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    add_date(service, response);
     if (exchange->is_static) {
         MHD_add_response_header(response, "Content-Security-Policy", HF_PAGE_POLICY);
         MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
@@ -441,7 +455,8 @@ int hf__server_start(struct hf_service *service, const struct hf_server_options 
     }
     *ret = service->server = server; /* before the first request */
     unsigned flags =
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG |
+        MHD_USE_SUPPRESS_DATE_NO_CLOCK; /* add_date */
     struct MHD_OptionItem secure[HF_TLS_OPTIONS] = {{MHD_OPTION_END, 0, NULL}};
     if (service->tls) {
         flags |= MHD_USE_TLS;

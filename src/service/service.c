@@ -21,8 +21,8 @@ enum {
     LOOK_MS = 1000,
     LOOK_DYNAMODB_MS = 5000,
     LEEWAY_S = 60,
+    TIME_IS_FRESH_US = 20 * 1000000,
     WORKERS = 4,
-    FORCERS = 2,
     HURRY_MS = 15000,
     THREADS_MOST = 64,
     CLOSE_MS = 2000,
@@ -42,6 +42,16 @@ struct hf_interval hf__service_time(struct hf_service *service)
     struct hf_interval now = hf__store_time_at(&service->store_time, now_us);
     pthread_mutex_unlock(&service->time_mutex);
     return now;
+}
+
+bool hf__service_time_is_fresh(struct hf_service *service)
+{
+    int64_t now_us = hf__service_now_us(service);
+    pthread_mutex_lock(&service->time_mutex);
+    bool fresh = service->store_time.known &&
+                 now_us - service->store_time.as_of_boot_us <= TIME_IS_FRESH_US;
+    pthread_mutex_unlock(&service->time_mutex);
+    return fresh;
 }
 
 /* Of every call, the client's too: how long it took, and what time it is there. */
@@ -222,7 +232,6 @@ static int start_parts(struct hf_service *service, const struct hf_serve_options
         code = hf__tls_start(options->tls_certificate, options->tls_key, options->client_ca,
                              &service->tls, reterr);
     if (code == 0) code = hf__workers_start(&service->workers, WORKERS, reterr);
-    if (code == 0) code = hf__workers_start(&service->forcers, FORCERS, reterr);
     if (code == 0) code = hf__grants_start(service, reterr);
     if (code == 0) code = hf__sessions_start(service, reterr);
     if (code == 0) code = hf__events_start(service, look_ms, &service->events, reterr);
@@ -233,7 +242,6 @@ static void dismantle(struct hf_service *service)
 {
     hf__server_stop(service->server);
     hf__workers_stop(service->workers);
-    hf__workers_stop(service->forcers);
     hf__events_halt(service->events);
     if (service->client) {
         if (service->sessions) hf__sessions_stop(service);

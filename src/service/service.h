@@ -76,7 +76,6 @@ struct hf_service {
     struct hf_sessions *sessions;
     struct hf_events *events;
     struct hf_workers *workers;
-    struct hf_workers *forcers; /* for what may take a minute */
     bool local;                 /* it listens on loopback alone */
     int draining;               /* atomic */
     int busy;                   /* atomic: exchanges that have begun and are not finished */
@@ -95,6 +94,8 @@ struct hf_service {
 
 /* What is known of the store's time now. */
 struct hf_interval hf__service_time(struct hf_service *service);
+/* What is known was heard lately: the interval widens by a hundredth of its age. */
+bool hf__service_time_is_fresh(struct hf_service *service);
 int64_t hf__service_now_us(const struct hf_service *service);
 
 /* An operation on the store for an exchange, on its arena; `then` runs on a thread of the store. */
@@ -131,9 +132,6 @@ void hf__work(struct hf_workers *workers, struct hf_work *work);
 void hf__workers_stop(struct hf_workers *workers);
 /* An exchange's errand on a worker. */
 void hf__exchange_work(struct hf_exchange *exchange, void (*run)(struct hf_exchange *exchange));
-
-void hf__exchange_work_on(struct hf_workers *workers, struct hf_exchange *exchange,
-                          void (*run)(struct hf_exchange *exchange));
 
 /* ---- server.c ---- */
 

@@ -152,13 +152,13 @@ static void heard(struct hf_exchange *exchange, const struct hf_answer *answer)
     else call->again(exchange);
 }
 
-/* Times are the store's: one that has not been heard of yet is asked first. */
+/* Times are the store's: what has not been heard of yet, or not for a while, is asked for first. */
 static void in_time(struct hf_exchange *exchange, void (*go)(struct hf_exchange *exchange))
 {
     struct call *call = exchange->user;
     struct hf_op op;
     call->again = go;
-    if (hf__service_time(exchange->service).known) {
+    if (hf__service_time_is_fresh(exchange->service)) {
         go(exchange);
         return;
     }
@@ -321,7 +321,9 @@ static void released(struct hf_exchange *exchange, const struct hf_answer *answe
         tell(exchange, "released", 0);
         answer_result(exchange, true);
     } else if (answer->code == HF_ERR_CONDITION || answer->has_item) {
-        bool gone = !answer->has_item || is_expired(exchange->service, answer->item);
+        /* An earlier copy may have landed, and somebody else have it by now. */
+        bool gone = !answer->has_item || is_expired(exchange->service, answer->item) ||
+                    answer->code == HF_ERR_OUTCOME_UNKNOWN || call->tries > 0;
         answer_result(exchange, gone);
     } else {
         answer_failure(exchange, answer);

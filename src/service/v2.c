@@ -18,7 +18,7 @@
 
 #define BIT(field) (1u << HF_V2_##field)
 
-enum { FORCE_MS = 60000, FORCE_LOOK_MS = 200 };
+enum { FORCE_MS = 60000 };
 
 /* ---- how a grant is shown ---- */
 
@@ -134,6 +134,18 @@ static void stop_waiting(struct hf_service *service, const struct hf_entry *entr
     if (entry->waits) tell_queue(service, entry->name);
 }
 
+/* From now on the lock can be found by its grant. */
+static void hold(struct hf_entry *entry, struct hf_lock *lock)
+{
+    struct hf_lock_status status;
+    entry->lock = lock;
+    hf__lock_status(lock, &status);
+    bool readers = entry->shared && !entry->session;
+    if (readers) entry->id[0] = 's';
+    hf__hex_encode(status.grant.bytes, sizeof status.grant.bytes, entry->id + readers);
+    hf__entry_list(entry);
+}
+
 static void acquired(void *user, int code, struct hf_lock *lock, const struct hf_error *error)
 {
     struct hf_entry *entry = user;
@@ -146,20 +158,24 @@ static void acquired(void *user, int code, struct hf_lock *lock, const struct hf
         hf__entry_unref(entry); /* the lock's: there is none */
         if (code == HF_ERR_CANCELLED)
             hf__answer_error(exchange, 499, "hung-up", "the caller hung up");
+        else if (code == HF_ERR_LOST) /* what an attempt can lose is its session */
+            hf__answer_error(exchange, 410, "session-ended", "%s", error->message);
         else hf__answer_failure(exchange, code, error);
         return;
     }
-    entry->lock = lock;
+    hold(entry, lock);
     hf__lock_status(lock, &status);
-    bool readers = entry->shared && !entry->session;
-    if (readers) entry->id[0] = 's';
-    hf__hex_encode(status.grant.bytes, sizeof status.grant.bytes, entry->id + readers);
-    hf__entry_list(entry);
     hf__count(&service->metrics.grants);
     if (status.taken_over) hf__count(&service->metrics.takeovers);
     hf__observe(&service->metrics.queue_time, hf__service_now_us(service) - entry->asked_us);
     tell(entry, "granted", NULL, NULL);
-    hf__entry_tell(entry);
+    if (!hf__entry_tell(entry)) { /* it has ended before it could be told */
+        exchange->user = NULL;
+        exchange->finished = NULL;
+        hf__answer_error(exchange, 409, "lost", "the lock was lost before it could be told");
+        hf__entry_unref(entry); /* the exchange's */
+        return;
+    }
     if (hf__exchange_is_gone(exchange)) {
         hf__answer_error(exchange, 499, "hung-up", "the caller hung up");
         return; /* `finished` gives it back */
@@ -187,25 +203,52 @@ static void finished(struct hf_exchange *exchange, bool received)
     hf__entry_unref(entry);
 }
 
+/* ---- the same acquire again ---- */
+
+static void begin_acquire(struct hf_exchange *exchange);
+
+/*
+ * Whether it is still held is for the store to say: it may have been released or lost through another
+ * service. So the grant is renewed, and if it has gone the lock is acquired anew.
+ */
+static void confirmed_again(void *user, int code, const struct hf_error *error)
+{
+    struct hf_exchange *exchange = user;
+    struct hf_entry *earlier = exchange->user;
+    if (code == 0) {
+        exchange->finished = finished;
+        answer_grant(exchange, earlier, true);
+        return;
+    }
+    exchange->user = NULL;
+    if (hf__entry_untell(earlier) && code != HF_ERR_LOST) give_back(earlier); /* E3 */
+    if (code == HF_ERR_LOST) {
+        hf__entry_drop_key(earlier);
+        hf__exchange_again(exchange, begin_acquire);
+    } else {
+        hf__answer_failure(exchange, code, error);
+    }
+    hf__entry_unref(earlier);
+}
+
 /* The same call again, whose answer was lost. Takes the reference. */
 static void repeat(struct hf_exchange *exchange, struct hf_entry *earlier,
                    const struct hf_v2_body *body)
 {
+    struct hf_error error;
     const char *session = earlier->session ? earlier->session->id : "";
     bool same = earlier->limit == body->limit && earlier->shared == is_shared(body) &&
                 hf__slice_is(body->session, session);
     if (!same) {
         hf__answer_error(exchange, 409, "in-progress",
                          "this idempotency key was given with another mode, limit or session");
+    } else if (__atomic_load_n(&earlier->releasing, __ATOMIC_ACQUIRE)) {
+        exchange->retry_after_s = 1;
+        hf__answer_error(exchange, 409, "in-progress", "what this key had got is being released");
     } else if (hf__entry_tell(earlier)) {
         exchange->user = earlier;
-        exchange->finished = finished;
-        if (!__atomic_load_n(&earlier->releasing, __ATOMIC_ACQUIRE) &&
-            hf_lock_left_ms(earlier->lock) > 0) {
-            answer_grant(exchange, earlier, true);
-            return;
-        }
-        hf__answer_error(exchange, 409, "in-progress", "what this key had got is being released");
+        int code = hf__lock_renew_async(earlier->lock, 0, confirmed_again, exchange, &error);
+        if (code != 0) confirmed_again(exchange, code, &error);
         return;
     } else {
         exchange->retry_after_s = 1;
@@ -273,7 +316,7 @@ static struct hf_entry *prepare(struct hf_exchange *exchange, const char *name,
     return entry;
 }
 
-void hf__v2_acquire(struct hf_exchange *exchange)
+static void begin_acquire(struct hf_exchange *exchange)
 {
     struct hf_service *service = exchange->service;
     const uint32_t allowed = BIT(WAIT) | BIT(LEASE) | BIT(MODE) | BIT(LIMIT) | BIT(DATA) |
@@ -331,13 +374,24 @@ void hf__v2_acquire(struct hf_exchange *exchange)
     if (body.wait_ms > 0) tell_queue(service, name);
 }
 
+void hf__v2_acquire(struct hf_exchange *exchange)
+{
+    begin_acquire(exchange);
+}
+
 /* ---- by grant ---- */
 
-/* The entry that the body's grant names, if it is this caller's and of this lock. */
-static struct hf_entry *find(struct hf_exchange *exchange, const struct hf_v2_body *body)
+/* A call about a grant. */
+struct grant_call {
+    struct hf_v2_body body;
+    struct hf_by_grant which;
+    struct hf_entry *entry; /* that this call is about here; counted */
+};
+
+/* The entry of the grant, if it is this caller's and of this lock. */
+static struct hf_entry *find(struct hf_exchange *exchange, const char *grant)
 {
-    struct hf_entry *entry = hf__entry_find(exchange->service, body->grant.ptr);
-    hf__hash_secret(body->grant.ptr, exchange->grant_hash);
+    struct hf_entry *entry = hf__entry_find(exchange->service, grant);
     if (!entry) return NULL;
     if (strcmp(entry->name, exchange->parts[2].ptr) == 0 &&
         strcmp(entry->owner, exchange->caller.owner) == 0)
@@ -346,107 +400,93 @@ static struct hf_entry *find(struct hf_exchange *exchange, const struct hf_v2_bo
     return NULL;
 }
 
-/* 32 hex digits, and perhaps an s: nothing that could name another lock. */
-static bool is_grant(struct hf_slice text)
+/* NULL: it is answered. A grant is compared in one spelling, whatever it came in. */
+static struct grant_call *read_grant(struct hf_exchange *exchange, uint32_t also)
 {
-    if (text.len && text.ptr[0] == 's') text = hf__slice_skip(text, 1);
-    for (size_t i = 0; i < text.len; i++) {
-        if (hf__hex_value(text.ptr[i]) < 0) return false;
-    }
-    return text.len == 32;
-}
-
-static bool read_grant(struct hf_exchange *exchange, uint32_t also, struct hf_v2_body *ret)
-{
-    if (!hf__v2_name(exchange) || !hf__v2_read(exchange, BIT(GRANT) | also, ret)) return false;
-    if (ret->grant.ptr && is_grant(ret->grant)) return true;
-    if (ret->grant.ptr) hf__answer_error(exchange, 409, "lost", "there is no such grant");
-    else
-        hf__answer_error(exchange, 400, "invalid",
-                         "\"grant\": is missing; give what acquire answered");
-    return false;
-}
-
-/* A grant that this process does not know: by its record. The owner must be the caller. */
-struct detached {
-    struct hf_v2_body body;
-    const char *grant; /* NAME#… */
-};
-
-static bool detach(struct hf_exchange *exchange, const struct hf_v2_body *body,
-                   void (*run)(struct hf_exchange *exchange))
-{
-    struct detached *detached = hf__arena_zalloc(&exchange->arena, 1, sizeof *detached);
-    if (!detached) {
+    struct grant_call *call = hf__arena_zalloc(&exchange->arena, 1, sizeof *call);
+    if (!call) {
         hf__answer_error(exchange, 503, "no-memory", "out of memory");
-        return false;
+        return NULL;
     }
-    detached->body = *body;
-    detached->grant =
-        hf__arena_printf(&exchange->arena, "%s#%s", exchange->parts[2].ptr, body->grant.ptr).ptr;
-    exchange->user = detached;
-    hf__exchange_work(exchange, run);
-    return true;
-}
-
-static bool is_callers(struct hf_exchange *exchange)
-{
-    struct hf_lock_info *info;
-    struct hf_error error;
-    int code = hf_get(exchange->service->client, exchange->parts[2].ptr, &info, &error);
-    if (code != 0 && code != HF_ERR_ABSENT) {
-        hf__answer_failure(exchange, code, &error);
-        return false;
+    struct hf_v2_body *body = &call->body;
+    if (!hf__v2_name(exchange) || !hf__v2_read(exchange, BIT(GRANT) | also, body)) return NULL;
+    if (!body->grant.ptr) {
+        hf__answer_error(exchange, 400, "invalid", "\"grant\": missing; send what acquire answered");
+        return NULL;
     }
-    bool same = code == 0 && info->owner && strcmp(info->owner, exchange->caller.owner) == 0;
-    if (code == 0) hf_lock_info_free(info);
-    if (!same) hf__answer_error(exchange, 409, "lost", "this grant does not hold the lock");
-    return same;
+    if (!hf__grant_parse(body->grant, &call->which)) {
+        hf__answer_error(exchange, 409, "lost", "there is no such grant");
+        return NULL;
+    }
+    struct hf_slice id = hf__id_text(&exchange->arena, &call->which.grant);
+    body->grant = hf__arena_printf(&exchange->arena, "%s%.*s", call->which.limit ? "s" : "",
+                                   HF_FMT(id));
+    call->which.name = exchange->parts[2];
+    call->which.owner = hf__slice_str(exchange->caller.owner);
+    if (exchange->arena.failed) {
+        hf__answer_error(exchange, 503, "no-memory", "out of memory");
+        return NULL;
+    }
+    hf__hash_secret(body->grant.ptr, exchange->grant_hash);
+    call->entry = find(exchange, body->grant.ptr);
+    exchange->user = call;
+    return call;
 }
 
-static void grant_failed(struct hf_exchange *exchange, int code, const struct hf_error *error)
+static void drop_entry(struct grant_call *call)
 {
-    if (code == HF_ERR_INVALID) hf__answer_error(exchange, 409, "lost", "there is no such grant");
-    else hf__answer_failure(exchange, code, error);
+    if (call->entry) hf__entry_unref(call->entry);
+    call->entry = NULL;
 }
 
-static void renew_detached(struct hf_exchange *exchange)
+/* A grant of another service, or from before a restart, is this one's, too, from now on. */
+static void adopted(void *user, int code, struct hf_lock *lock, const struct hf_error *error)
 {
-    const struct detached *detached = exchange->user;
-    struct hf_grant_status status;
-    struct hf_error error;
-    struct hf_json_writer json;
-    if (!is_callers(exchange)) return;
-    int code = hf_grant_renew(exchange->service->client, detached->grant, detached->body.lease_ms,
-                              &status, &error);
+    struct hf_exchange *exchange = user;
+    struct grant_call *call = exchange->user;
+    struct hf_entry *entry = call->entry;
     if (code != 0) {
-        grant_failed(exchange, code, &error);
+        drop_entry(call);
+        hf__entry_unref(entry); /* the lock's: there is none */
+        hf__answer_failure(exchange, code, error);
         return;
     }
-    exchange->token = status.token;
-    hf__event(exchange->service->events,
-              &(struct hf_happening){.type = "renewed",
-                                     .lock = exchange->parts[2].ptr,
-                                     .owner = exchange->caller.owner,
-                                     .token = status.token,
-                                     .lease_ms = status.lease_ms,
-                                     .expires_unix_ms = status.expires_unix_ms});
-    hf__answer_begin(exchange, 200, &json);
-    hf__put_text(&json, "name", exchange->parts[2].ptr);
-    hf__put_text(&json, "grant", detached->body.grant.ptr);
-    hf__put_text(&json, "owner", exchange->caller.owner);
-    hf__put_text(&json, "mode", "exclusive");
-    hf__put_number(&json, "token", status.token);
-    hf__put_number(&json, "lease_ms", status.lease_ms);
-    hf__put_number(&json, "left_ms", hf__left_for_caller(status.left_ms, status.lease_ms));
-    if (status.expires_unix_ms) hf__put_number(&json, "expires_unix_ms", status.expires_unix_ms);
-    hf__answer_end(exchange, &json);
+    hold(entry, lock);
+    tell(entry, "renewed", NULL, NULL);
+    answer_grant(exchange, entry, false);
+    hf__entry_unref(entry);
+}
+
+/* What this process does not know, or believes to be over, is for the record to say. */
+static void renew_by_record(struct hf_exchange *exchange)
+{
+    struct grant_call *call = exchange->user;
+    struct hf_service *service = exchange->service;
+    struct hf_error error;
+    drop_entry(call);
+    struct hf_entry *entry =
+        hf__entry_new(service, exchange->parts[2].ptr, exchange->caller.owner, NULL);
+    if (!entry) {
+        hf__answer_error(exchange, 503, "no-memory", "out of memory");
+        return;
+    }
+    entry->shared = call->which.limit > 0;
+    call->entry = entry;
+    __atomic_add_fetch(&entry->refs, 1, __ATOMIC_RELAXED); /* the lock's */
+    int code = hf__adopt_async(service->client, &call->which, call->body.lease_ms, happened, entry,
+                               adopted, exchange, &error);
+    if (code != 0) adopted(exchange, code, NULL, &error);
 }
 
 static void renewed(void *user, int code, const struct hf_error *error)
 {
     struct hf_exchange *exchange = user;
-    struct hf_entry *entry = exchange->user;
+    struct grant_call *call = exchange->user;
+    struct hf_entry *entry = call->entry;
+    if (code == HF_ERR_LOST && !entry->session) {
+        renew_by_record(exchange);
+        return;
+    }
     if (code == 0) {
         if (hf__events_heard(entry->service->events)) tell(entry, "renewed", NULL, NULL);
         answer_grant(exchange, entry, false);
@@ -458,41 +498,34 @@ static void renewed(void *user, int code, const struct hf_error *error)
 
 void hf__v2_renew(struct hf_exchange *exchange)
 {
-    struct hf_v2_body body;
     struct hf_error error;
-    if (!read_grant(exchange, BIT(LEASE), &body)) return;
-    struct hf_entry *entry = find(exchange, &body);
-    if (!entry) {
-        detach(exchange, &body, renew_detached);
+    struct grant_call *call = read_grant(exchange, BIT(LEASE));
+    if (!call) return;
+    if (!call->entry) {
+        renew_by_record(exchange);
         return;
     }
-    if (entry->session && body.lease_ms) {
-        hf__entry_unref(entry);
+    if (call->entry->session && call->body.lease_ms) {
+        drop_entry(call);
         hf__answer_error(exchange, 400, "invalid",
                          "\"lease_ms\": the lock is kept by a session; renew that");
         return;
     }
-    exchange->user = entry;
-    int code = hf__lock_renew_async(entry->lock, body.lease_ms, renewed, exchange, &error);
+    int code =
+        hf__lock_renew_async(call->entry->lock, call->body.lease_ms, renewed, exchange, &error);
     if (code != 0) renewed(exchange, code, &error);
 }
 
-static void release_detached(struct hf_exchange *exchange)
+static void released_by_record(void *user, int code, const struct hf_error *error)
 {
-    const struct detached *detached = exchange->user;
+    struct hf_exchange *exchange = user;
     struct hf_service *service = exchange->service;
     const char *name = exchange->parts[2].ptr;
-    struct hf_error error;
     struct hf_json_writer json;
-    if (!is_callers(exchange)) return;
-    const struct hf_v2_body *body = &detached->body;
-    const char *data = body->has_data ? (body->data.ptr ? body->data.ptr : "") : NULL;
-    int code = hf__grant_release(service->client, detached->grant, data, body->data.len, &error);
     if (code != 0) {
-        grant_failed(exchange, code, &error);
+        hf__answer_failure(exchange, code, error);
         return;
     }
-    hf__client_nudge(service->client, name);
     hf__count(&service->metrics.ended[HF_REASON_RELEASED]);
     hf__event(
         service->events,
@@ -501,6 +534,23 @@ static void release_detached(struct hf_exchange *exchange)
     hf__put_text(&json, "name", name);
     hf__put_bool(&json, "released", true);
     hf__answer_end(exchange, &json);
+}
+
+static const void *data_of(const struct hf_v2_body *body)
+{
+    if (!body->has_data) return NULL;
+    return body->data.ptr ? body->data.ptr : "";
+}
+
+static void release_by_record(struct hf_exchange *exchange)
+{
+    struct grant_call *call = exchange->user;
+    struct hf_error error;
+    drop_entry(call);
+    int code = hf__release_by_grant_async(exchange->service->client, &call->which,
+                                          data_of(&call->body), call->body.data.len,
+                                          released_by_record, exchange, &error);
+    if (code != 0) released_by_record(exchange, code, &error);
 }
 
 /* Who releases first has it; the client's thread takes it from here (`happened`). */
@@ -513,128 +563,48 @@ static bool claim_release(struct hf_entry *entry, struct hf_exchange *exchange)
 
 void hf__v2_release(struct hf_exchange *exchange)
 {
-    struct hf_v2_body body;
     struct hf_error error;
-    if (!read_grant(exchange, BIT(DATA) | BIT(DATA_BASE64), &body)) return;
-    struct hf_entry *entry = find(exchange, &body);
-    if (!entry) {
-        detach(exchange, &body, release_detached);
-        return;
-    }
+    struct grant_call *call = read_grant(exchange, BIT(DATA) | BIT(DATA_BASE64));
+    if (!call) return;
+    struct hf_entry *entry = call->entry;
+    call->entry = NULL; /* counted here from now on: `happened` may answer while this goes on */
     const struct hf_release_options options = {
         .size = sizeof options,
-        .data = body.has_data ? (body.data.ptr ? body.data.ptr : "") : NULL,
-        .data_size = body.data.len,
+        .data = data_of(&call->body),
+        .data_size = call->body.data.len,
     };
-    if (!claim_release(entry, exchange)) {
-        hf__answer_error(exchange, 409, "lost", "the lock is being released already");
-    } else {
-        int code = hf_release_async(entry->lock, &options, &error);
+    if (!entry || !claim_release(entry, exchange)) {
+        release_by_record(exchange); /* the same if it is on its way already */
+    } else if (hf_release_async(entry->lock, &options, &error) != 0) {
         struct hf_exchange *mine = exchange;
         /* Unless its final event has come first, and answered. */
-        if (code != 0 && __atomic_compare_exchange_n(&entry->releasing, &mine, NULL, false,
-                                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-            hf__answer_failure(exchange, code, &error);
+        if (__atomic_compare_exchange_n(&entry->releasing, &mine, NULL, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
+            release_by_record(exchange);
     }
-    hf__entry_unref(entry);
+    if (entry) hf__entry_unref(entry);
 }
 
 /* ---- by force ---- */
 
-struct held {
-    const char *name;
-    struct hf_entry *entry;
-};
-
-static void pick(void *user, struct hf_entry *entry)
-{
-    struct held *held = user;
-    if (held->entry || strcmp(entry->name, held->name) != 0) return;
-    __atomic_add_fetch(&entry->refs, 1, __ATOMIC_RELAXED);
-    held->entry = entry;
-}
-
-/* Ours hear of it at once: by asking the store whether they still hold it. */
-static void have_ours_look(struct hf_exchange *exchange)
-{
-    struct held held = {.name = exchange->parts[2].ptr};
-    hf__entries_each(exchange->service, pick, &held);
-    if (!held.entry) return;
-    if (held.entry->session) hf__session_look(held.entry->session->session);
-    else hf__lock_look(held.entry->lock);
-    hf__entry_unref(held.entry);
-}
-
-/* A worker waits for it, and has ours look meanwhile. */
-struct forcing {
-    pthread_mutex_t mutex;
-    pthread_cond_t wake;
-    bool done;
-    int code;
-    struct hf_error error;
-};
-
 static void forced(void *user, int code, const struct hf_error *error)
 {
-    struct forcing *forcing = user;
-    pthread_mutex_lock(&forcing->mutex);
-    forcing->done = true;
-    forcing->code = code;
-    forcing->error = *error;
-    pthread_cond_signal(&forcing->wake);
-    pthread_mutex_unlock(&forcing->mutex);
-}
-
-static int force_and_wait(struct hf_exchange *exchange, const char *reason, struct hf_error *reterr)
-{
-    struct forcing forcing = {.mutex = PTHREAD_MUTEX_INITIALIZER};
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&forcing.wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    int code = hf__force_async(exchange->service->client, exchange->parts[2].ptr,
-                               exchange->caller.owner, reason, FORCE_MS, forced, &forcing, reterr);
-    if (code == 0) {
-        pthread_mutex_lock(&forcing.mutex);
-        while (!forcing.done) { /* the client ends every job, at the latest when it is closed */
-            struct timespec until = hf__deadline_in(FORCE_LOOK_MS);
-            if (pthread_cond_timedwait(&forcing.wake, &forcing.mutex, &until) == 0) continue;
-            pthread_mutex_unlock(&forcing.mutex);
-            have_ours_look(exchange);
-            pthread_mutex_lock(&forcing.mutex);
-        }
-        pthread_mutex_unlock(&forcing.mutex);
-        code = forcing.code;
-        *reterr = forcing.error;
-    }
-    pthread_cond_destroy(&forcing.wake);
-    pthread_mutex_destroy(&forcing.mutex);
-    return code;
-}
-
-static void force(struct hf_exchange *exchange)
-{
+    struct hf_exchange *exchange = user;
     const struct hf_v2_body *body = exchange->user;
-    struct hf_service *service = exchange->service;
     const char *name = exchange->parts[2].ptr;
-    struct hf_error error;
     struct hf_json_writer json;
-    int code = force_and_wait(exchange, body->reason.ptr, &error);
     if (code == HF_ERR_ABSENT) {
         hf__answer_error(exchange, 404, "absent", "nobody holds this lock");
         return;
     }
     if (code != 0) {
-        hf__answer_failure(exchange, code, &error);
+        hf__answer_failure(exchange, code, error);
         return;
     }
-    have_ours_look(exchange);
-    hf__client_nudge(service->client, name);
-    hf__event(service->events, &(struct hf_happening){.type = "forced",
-                                                      .lock = name,
-                                                      .by = exchange->caller.owner,
-                                                      .reason = body->reason.ptr});
+    hf__event(exchange->service->events, &(struct hf_happening){.type = "forced",
+                                                                .lock = name,
+                                                                .by = exchange->caller.owner,
+                                                                .reason = body->reason.ptr});
     hf__answer_begin(exchange, 200, &json);
     hf__put_text(&json, "name", name);
     hf__put_bool(&json, "released", true);
@@ -645,6 +615,7 @@ static void force(struct hf_exchange *exchange)
 
 void hf__v2_force(struct hf_exchange *exchange)
 {
+    struct hf_error error;
     struct hf_v2_body *body = hf__arena_zalloc(&exchange->arena, 1, sizeof *body);
     if (!body) {
         hf__answer_error(exchange, 503, "no-memory", "out of memory");
@@ -657,7 +628,10 @@ void hf__v2_force(struct hf_exchange *exchange)
         return;
     }
     exchange->user = body;
-    hf__exchange_work_on(exchange->service->forcers, exchange, force);
+    int code = hf__force_async(exchange->service->client, exchange->parts[2].ptr,
+                               exchange->caller.owner, body->reason.ptr, FORCE_MS, forced, exchange,
+                               &error);
+    if (code != 0) forced(exchange, code, &error);
 }
 
 void hf__v2_whoami(struct hf_exchange *exchange)

@@ -87,12 +87,6 @@ static void run_errand(struct hf_work *work)
 
 void hf__exchange_work(struct hf_exchange *exchange, void (*run_it)(struct hf_exchange *exchange))
 {
-    hf__exchange_work_on(exchange->service->workers, exchange, run_it);
-}
-
-void hf__exchange_work_on(struct hf_workers *workers, struct hf_exchange *exchange,
-                          void (*run_it)(struct hf_exchange *exchange))
-{
     struct errand *errand = hf__arena_zalloc(&exchange->arena, 1, sizeof *errand);
     if (!errand) {
         hf__answer_error(exchange, 503, "no-memory", "out of memory");
@@ -102,5 +96,5 @@ void hf__exchange_work_on(struct hf_workers *workers, struct hf_exchange *exchan
     errand->work.run = run_errand;
     errand->exchange = exchange;
     errand->run = run_it;
-    hf__work(workers, &errand->work);
+    hf__work(exchange->service->workers, &errand->work);
 }

@@ -407,12 +407,18 @@ static int describe(struct hf_store *store, struct hf_store_info *ret, struct hf
     return 0;
 }
 
+static int64_t now_unix_us(const struct hf_store *store)
+{
+    return store_us(HF_CONTAINER(store, struct embedded, store));
+}
+
 static const struct hf_store_engine embedded_engine = {
     .submit = submit,
     .read_here = read_here,
     .cancel = cancel,
     .close = close_store,
     .describe = describe,
+    .now_unix_us = now_unix_us,
 };
 
 /* ---- the store's time ---- */

@@ -84,6 +84,11 @@ uint64_t hf__store_submit(struct hf_store *store, struct hf_call *call)
     return id;
 }
 
+int64_t hf__store_now_unix_us(const struct hf_store *store)
+{
+    return store->engine->now_unix_us ? store->engine->now_unix_us(store) : 0;
+}
+
 bool hf__store_read_here(struct hf_store *store, struct hf_call *call)
 {
     if (!store->engine->read_here || call->op.kind != HF_GET_ITEM) return false;

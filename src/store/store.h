@@ -99,6 +99,9 @@ void hf__store_cancel(struct hf_store *store, uint64_t id);
 /* Submits and waits. Not from within `done`. Returns call->answer.code. */
 int hf__store_run(struct hf_store *store, struct hf_call *call);
 
+/* The store's own clock, where it is on this machine; 0: it is elsewhere. */
+int64_t hf__store_now_unix_us(const struct hf_store *store);
+
 /* ---- for the engines ---- */
 
 /* Hands a call back (S2). */
@@ -107,6 +110,7 @@ void hf__call_done(struct hf_store *store, struct hf_call *call);
 struct hf_store_engine {
     void (*submit)(struct hf_store *store, struct hf_call *call);
     bool (*read_here)(struct hf_store *store, struct hf_call *call); /* NULL: never */
+    int64_t (*now_unix_us)(const struct hf_store *store);            /* NULL: not known */
     void (*cancel)(struct hf_store *store, uint64_t id);
     void (*close)(struct hf_store *store);
     int (*describe)(struct hf_store *store, struct hf_store_info *ret, struct hf_error *reterr);

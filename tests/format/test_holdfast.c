@@ -8,6 +8,7 @@ static const struct hf_format *const format = &hf__format_holdfast;
 static struct hf_arena arena;
 
 #define GRANT "0102030405060708090a0b0c0d0e0f10"
+#define WRITE "f0e0d0c0b0a090807060504030201000"
 #define SESSION "a1a2a3a4a5a6a7a8a9aaabacadaeafb0"
 
 static struct hf_id id_of(const char *text)
@@ -23,6 +24,7 @@ static struct hf_claim claim_of(void)
         .name = HF_LIT("job"),
         .owner = HF_LIT("alice"),
         .grant = id_of(GRANT),
+        .by = id_of(WRITE),
         .version = 1,
         .lease_ms = 20000,
         .expires_unix_ms = 1790000020000,
@@ -46,7 +48,7 @@ static const char *apply(const struct hf_op *op, const char *before)
 }
 
 #define OWN                                                                                          \
-    "{\"expires\":{\"N\":\"1790000020000\"},\"grant\":{\"S\":\"" GRANT                               \
+    "{\"by\":{\"S\":\"" WRITE "\"},\"expires\":{\"N\":\"1790000020000\"},\"grant\":{\"S\":\"" GRANT                               \
     "\"},\"key\":{\"S\":\"job\"},\"lease\":{\"N\":\"20000\"},\"owner\":{\"S\":\"alice\"},"           \
     "\"since\":{\"N\":\"1790000000000\"},\"token\":{\"N\":\"1790000000000001\"},\"version\":{\"N\":" \
     "\"1\"}}"
@@ -125,9 +127,14 @@ TEST(a_release_keeps_the_token_and_the_data)
     claim.ttl_unix_s = 1790086400;
     format->release(&layout, &arena, &claim, &op);
     CHECK_STR(apply(&op, OWN),
-              "{\"key\":{\"S\":\"job\"},\"owner\":{\"S\":\"alice\"},\"since\":{\"N\":"
+              "{\"key\":{\"S\":\"job\"},\"owner\":{\"S\":\"alice\"},\"released\":{\"S\":\"" GRANT
+              "\"},\"since\":{\"N\":"
               "\"1790000000000\"},\"token\":{\"N\":\"1790000000000001\"},\"ttl\":{"
               "\"N\":\"1790086400\"}}");
+    claim.version = 2; /* somebody else renewed it before, and may again */
+    format->release(&layout, &arena, &claim, &op);
+    CHECK_STR(apply(&op, OWN), "refused");
+    claim = claim_of();
     claim.grant.bytes[3] ^= 1;
     format->release(&layout, &arena, &claim, &op);
     CHECK_STR(apply(&op, OWN), "refused");

@@ -14,8 +14,9 @@
 
 #include "sim.h"
 
-enum call_kind { CALL_ACQUIRE, CALL_RENEW, CALL_RELEASE };
-static const char *const call_names[] = {"acquire", "renew", "release"};
+/* REPEAT: the same acquire again, by its idempotency key. */
+enum call_kind { CALL_ACQUIRE, CALL_RENEW, CALL_REPEAT, CALL_RELEASE };
+static const char *const call_names[] = {"acquire", "renew", "repeat", "release"};
 
 struct sim_call {
     struct sim_user user;
@@ -27,7 +28,6 @@ struct sim_call {
     struct hf_id grant;
     struct hf_job job;
     struct hf_attempt *attempt;
-    bool repeats;
     bool over; /* the caller has its answer, or does not wait for it any more */
 };
 
@@ -71,9 +71,15 @@ static void heard(struct sim_call *call, int code, int64_t left_ms)
     if (code == 0 && call->kind != CALL_RELEASE) {
         caller->grant = call->grant;
         caller->has_grant = true;
+        if (call->kind == CALL_ACQUIRE) {
+            caller->asked = call->client;
+            caller->last = call->grant;
+            caller->last_lock = caller->lock;
+            caller->last_limit = caller->limit;
+        }
         if (call->kind == CALL_ACQUIRE)
             caller->robbed = sim_check_is_robbed(world, &call->grant, caller->limit);
-        sim_check_alive(world, &call->grant);
+        sim_check_alive(world, &call->grant, caller->limit);
         int64_t until_us = caller_us(caller) + left_ms * 1000;
         if (until_us > caller->told_until_us) caller->told_until_us = until_us;
     } else if (call->kind == CALL_RELEASE && code == 0) {
@@ -90,7 +96,7 @@ static void heard(struct sim_call *call, int code, int64_t left_ms)
 }
 
 /* What a service tells: a hundredth of the lease less, for the caller's clock. */
-static void answer(struct sim_call *call, int code, const struct hf_grant *grant)
+static void answer(struct sim_call *call, int code, const struct hf_confirmed *confirmed)
 {
     struct sim_world *world = call->caller->world;
     struct sim_client *client = call->client;
@@ -100,9 +106,9 @@ static void answer(struct sim_call *call, int code, const struct hf_grant *grant
         return;
     }
     int64_t left_ms = 0;
-    if (code == 0 && grant) {
-        left_ms = hf__grant_left_us(grant, sim_boot_us(client, world->t)) / 1000;
-        left_ms -= grant->lease->lease_ms / 100;
+    if (code == 0 && confirmed) {
+        left_ms = (confirmed->valid_until_us - sim_boot_us(client, world->t)) / 1000;
+        left_ms -= confirmed->lease_ms / 100;
         if (left_ms < 0) left_ms = 0;
     }
     heard(call, code, left_ms);
@@ -168,7 +174,8 @@ static struct hf_by_grant which(const struct sim_call *call)
     const struct sim_caller *caller = call->caller;
     return (struct hf_by_grant){.name = sim_lock_name(caller->lock),
                                 .grant = call->grant,
-                                .limit = caller->limit};
+                                .limit = caller->limit,
+                                .keep = call->client->by_grant};
 }
 
 static void by_record(struct sim_call *call, int64_t now_us)
@@ -176,7 +183,7 @@ static void by_record(struct sim_call *call, int64_t now_us)
     struct sim_client *client = call->client;
     struct hf_by_grant by = which(call);
     const struct hf_release how = {.reason = HF_REASON_RELEASED};
-    if (call->kind == CALL_RENEW)
+    if (call->kind != CALL_RELEASE)
         hf__core_adopt(&client->core, &by, call->lease_ms, &call->job, now_us);
     else hf__core_release_by_grant(&client->core, &by, &how, &call->job, now_us);
 }
@@ -185,6 +192,10 @@ static void serve_renew(struct sim_call *call, int64_t now_us)
 {
     struct sim_client *client = call->client;
     struct sim_entry *entry = find_entry(client, &call->grant);
+    if (call->kind == CALL_REPEAT && !entry) {
+        answer(call, HF_ERR_LOST, NULL); /* it is acquired anew */
+        return;
+    }
     if (!entry || entry->grant->state != HF_GRANT_HELD) {
         by_record(call, now_us);
         return;
@@ -192,7 +203,7 @@ static void serve_renew(struct sim_call *call, int64_t now_us)
     const struct hf_lease *lease = entry->grant->lease;
     int64_t lease_ms = call->lease_ms > lease->lease_ms ? call->lease_ms : lease->lease_ms;
     int64_t at_least_ms = lease_ms - lease_ms / 100 - 1;
-    if (call->repeats) at_least_ms = 0; /* the same acquire again, by its idempotency key */
+    if (call->kind == CALL_REPEAT) at_least_ms = 0;
     hf__core_ensure(&client->core, entry->grant, at_least_ms, &call->job, now_us);
 }
 
@@ -219,7 +230,7 @@ static void serve(struct sim_event *event)
     if (client->closing || call->over) return;
     sim_client_tick(client);
     call->job = (struct hf_job){.user = call, .calls_back = true};
-    if (call->kind == CALL_RENEW) {
+    if (call->kind == CALL_RENEW || call->kind == CALL_REPEAT) {
         serve_renew(call, now_us);
     } else if (call->kind == CALL_RELEASE) {
         serve_release(call, now_us);
@@ -239,6 +250,12 @@ static void serve(struct sim_event *event)
     sim_client_drain(client);
 }
 
+static struct hf_confirmed confirmed_of(const struct hf_grant *grant)
+{
+    return (struct hf_confirmed){.lease_ms = grant->lease->lease_ms,
+                                 .valid_until_us = grant->lease->valid_until_us};
+}
+
 void sim_call_acquired(struct sim_client *client, struct hf_attempt *attempt)
 {
     struct sim_call *call = attempt->want.user;
@@ -256,7 +273,9 @@ void sim_call_acquired(struct sim_client *client, struct hf_attempt *attempt)
             return;
         }
     }
-    answer(call, code, grant);
+    struct hf_confirmed confirmed = {0};
+    if (grant) confirmed = confirmed_of(grant);
+    answer(call, code, &confirmed);
 }
 
 void sim_call_done(struct sim_client *client, struct hf_job *job)
@@ -272,13 +291,11 @@ void sim_call_done(struct sim_client *client, struct hf_job *job)
         by_record(call, sim_boot_us(client, client->world->t));
         return;
     }
-    struct hf_grant *grant = job->code == 0 ? job->grant : NULL;
-    bool adopted = grant && (!entry || entry->grant != grant);
-    if (adopted) list_entry(client, grant);
-    answer(call, job->code, grant);
-    /* A command goes away once it has told. */
-    if (adopted && !client->by_grant)
-        hf__core_abandon(&client->core, grant, sim_boot_us(client, client->world->t));
+    struct hf_confirmed confirmed = job->confirmed;
+    if (job->code == 0 && job->grant && (!entry || entry->grant != job->grant))
+        list_entry(client, job->grant); /* adopted */
+    else if (job->code == 0 && job->grant) confirmed = confirmed_of(job->grant);
+    answer(call, job->code, &confirmed);
 }
 
 /* ---- what a caller does ---- */
@@ -313,7 +330,6 @@ static void call_client(struct sim_caller *caller, enum call_kind kind, struct s
     if (call->lease_ms > world->longest_lease_ms) world->longest_lease_ms = call->lease_ms;
     int64_t waits[] = {0, lease_ms / 2, lease_ms * 2};
     call->timeout_ms = waits[sim_below(world, 3)];
-    call->repeats = sim_chance(world, 20);
     if (kind == CALL_RELEASE) sim_check_given_up(world, &caller->grant);
     caller->call = call;
     sim_trace(world, "caller%d: asks %s to %s %.*s (lease %lld)", caller->index, client->owner,
@@ -348,6 +364,15 @@ static void act(struct sim_event *event)
     struct sim_caller *caller = event->about;
     struct sim_world *world = caller->world;
     if (caller->call || event->number != caller->thought) return;
+    bool may_repeat = caller->asked && caller->asked->alive && !caller->asked->closing &&
+                      (!caller->has_grant || hf__id_eq(&caller->grant, &caller->last));
+    if (may_repeat && !world->draining && sim_chance(world, 15)) {
+        caller->grant = caller->last; /* whoever repeats need not know what became of it */
+        caller->lock = caller->last_lock;
+        caller->limit = caller->last_limit;
+        call_client(caller, CALL_REPEAT, caller->asked);
+        return;
+    }
     if (!caller->has_grant) {
         begin(caller);
         return;

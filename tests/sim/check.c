@@ -175,29 +175,35 @@ void sim_check_dead(struct sim_world *world, const struct hf_id *grant)
     list_id(world, world->dead, &world->dead_count, grant);
 }
 
-void sim_check_alive(struct sim_world *world, const struct hf_id *grant)
+static bool held_in(struct sim_world *world, const struct hf_item *items, int count,
+                    const struct hf_id *grant, int64_t limit)
 {
-    if (is_listed(world->dead, world->dead_count, grant))
-        sim_fail(world, "I3: a grant that was lost or released is told as held");
+    const struct hf_format *format = world->params.format;
+    const struct hf_claim claim = {.grant = *grant, .limit = limit};
+    for (int i = 0; i < count; i++) {
+        struct hf_record record;
+        format->parse(&world->layout, &world->arena, true, items[i], &record);
+        if (format->holds(&record, &claim)) return true;
+    }
+    return false;
 }
 
 /*
- * A copy of an acquire that lands long after its grant has ended grants it once more, with a new
- * token: whoever still has it may renew it then.
+ * A copy of an acquire that lands after its grant has ended grants it once more, with a new token:
+ * whoever still has it may renew it then.
  */
-void sim_check_landed(struct sim_world *world, const struct hf_op *op)
+void sim_check_revived(struct sim_world *world, const struct hf_op *op)
 {
-    const struct hf_format *format = world->params.format;
     const struct sim_cell *cell = sim_cell_of(world, op);
-    struct hf_record record;
-    if (cell->lock < 0) return;
-    format->parse(&world->layout, &world->arena, cell->exists, cell->item, &record);
-    for (int i = 0; i < world->dead_count; i++) {
-        const struct hf_claim alone = {.grant = world->dead[i]};
-        const struct hf_claim shared = {.grant = world->dead[i], .limit = HF_READERS_LIMIT};
-        if (format->holds(&record, &alone) || format->holds(&record, &shared))
-            world->dead[i--] = world->dead[--world->dead_count];
-    }
+    if (cell->exists && world->revived_count < SIM_FORCES)
+        world->revived[world->revived_count++] = cell->item;
+}
+
+void sim_check_alive(struct sim_world *world, const struct hf_id *grant, int64_t limit)
+{
+    if (is_listed(world->dead, world->dead_count, grant) &&
+        !sim_check_is_robbed(world, grant, limit) && !held_in(world, world->revived, world->revived_count, grant, limit))
+        sim_fail(world, "I3: a grant that was lost or released is told as held");
 }
 
 void sim_check_given_up(struct sim_world *world, const struct hf_id *grant)
@@ -234,14 +240,7 @@ static void check_robbed(struct sim_world *world, const struct sim_message *mess
 
 bool sim_check_is_robbed(struct sim_world *world, const struct hf_id *grant, int64_t limit)
 {
-    const struct hf_format *format = world->params.format;
-    const struct hf_claim claim = {.grant = *grant, .limit = limit};
-    for (int i = 0; i < world->robbed_count; i++) {
-        struct hf_record record;
-        format->parse(&world->layout, &world->arena, true, world->robbed[i], &record);
-        if (format->holds(&record, &claim)) return true;
-    }
-    return false;
+    return held_in(world, world->robbed, world->robbed_count, grant, limit);
 }
 
 void sim_check_forced(struct sim_world *world, const struct sim_message *message, bool had,

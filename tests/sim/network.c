@@ -70,8 +70,9 @@ static void arrive(struct sim_event *event)
     struct sim_cell before = forces ? *sim_cell_of(world, &message->op) : (struct sim_cell){0};
     sim_table_apply(world, &message->op, &answer);
     enum hf_request_kind kind = event->number & 0xff;
-    if (answer.code == 0 && (kind == HF_REQUEST_TRY || kind == HF_REQUEST_TAKE))
-        sim_check_landed(world, &message->op);
+    if (answer.code == 0 && (kind == HF_REQUEST_TRY || kind == HF_REQUEST_TAKE) &&
+        ++message->landings > 1)
+        sim_check_revived(world, &message->op);
     if (forces && answer.code == 0) sim_check_forced(world, message, before.exists, before.item);
     sim_trace(world, "store: %s %.*s of %s%s: %s", hf__request_names[event->number & 0xff],
               HF_FMT(message->request->about), message->client->owner,

@@ -92,6 +92,7 @@ struct sim_message {
     struct sim_client *client;
     uint32_t life;
     bool answered; /* the client has been told something */
+    int landings;
     int64_t sent_boot_us;
     int64_t answer_delay_us; /* by a rule */
     struct hf_answer answer;
@@ -143,6 +144,10 @@ struct sim_caller {
     struct hf_id grant;
     int64_t told_until_us; /* on its own clock */
     struct sim_call *call; /* under way */
+    struct sim_client *asked; /* who granted the last one, and what it was */
+    struct hf_id last;
+    int last_lock;
+    int64_t last_limit;
     int64_t thought;
 };
 
@@ -253,6 +258,8 @@ struct sim_world {
     int force_count;
     struct hf_item robbed[SIM_FORCES]; /* what records showed before a forced release */
     int robbed_count;
+    struct hf_item revived[SIM_FORCES]; /* … after an acquire landed for the second time */
+    int revived_count;
 
     char failure[256];
     uint64_t steps, requests, grants, losses, takeovers;
@@ -313,9 +320,9 @@ void sim_entry_event(struct sim_client *client, struct hf_grant *grant);
 /* check.c */
 /* Somebody was told that a grant is lost or released (and, from now on, that it is held). */
 void sim_check_dead(struct sim_world *world, const struct hf_id *grant);
-void sim_check_alive(struct sim_world *world, const struct hf_id *grant);
-/* A write that grants has landed. */
-void sim_check_landed(struct sim_world *world, const struct hf_op *op);
+void sim_check_alive(struct sim_world *world, const struct hf_id *grant, int64_t limit);
+/* A write that grants has landed for the second time. */
+void sim_check_revived(struct sim_world *world, const struct hf_op *op);
 /* Somebody who has the grant begins to release it: nobody counts on it any more. */
 void sim_check_given_up(struct sim_world *world, const struct hf_id *grant);
 /* Whether it was taken away by force, perhaps before its holder heard of it. */
