@@ -394,11 +394,16 @@ struct hf_grant_status {
 
 /*
  * Renews by a full lease from now, also one that has ended, if nobody has taken the lock since.
- * lease_ms 0: as long as before (dlock and single-table do not say). HF_ERR_LOST: the grant does
- * not hold it any more. Waits.
+ * lease_ms 0: as long as before (where records do not tell, in dlock and single-table: the client's
+ * lease). A lease never shrinks: a shorter one is as long as before. HF_ERR_LOST: the record says
+ * that the grant does not hold the lock any more. Waits.
  */
 int hf_grant_renew(struct hf_client *client, const char *grant, int64_t lease_ms,
                    struct hf_grant_status *ret, struct hf_error *reterr);
+/*
+ * Ends it for everybody who acts for the grant. HF_ERR_LOST as above; a native lock that this grant
+ * has released before counts as released. Waits.
+ */
 int hf_grant_release(struct hf_client *client, const char *grant, struct hf_error *reterr);
 
 /* ---- looking ---- */

@@ -118,25 +118,31 @@ static int compare_keys(const void *a, const void *b)
 }
 
 /*
- * Duplicates are looked for when an object ends: pairwise for the usual few
- * keys, by sorting for many, so that no document costs more than n log n.
+ * A duplicate is refused when it is met, so that no caller sees one. The first few keys of an object
+ * are compared one by one. Beyond that its keys stand in sorted runs, one for each bit of their
+ * number, largest first: adding one sorts the run that its number ends in. So no document costs more
+ * than n log² n.
  */
-static bool check_unique(struct hf_json_reader *r, const struct hf_json_frame *frame)
+enum { FEW_KEYS = 8 };
+
+static bool is_known(const struct hf_slice *keys, size_t count, struct hf_slice key)
 {
-    struct hf_slice *keys = r->keys + frame->first_key;
-    size_t count = r->key_count - frame->first_key;
-    if (count > 8) {
-        qsort(keys, count, sizeof *keys, compare_keys);
-        for (size_t i = 1; i < count; i++)
-            if (hf__slice_eq(keys[i - 1], keys[i]))
-                return hf__json_fail(r, "duplicate key \"%.*s\"", HF_FMT(keys[i]));
-        return true;
+    if (count < FEW_KEYS) {
+        for (size_t i = 0; i < count; i++)
+            if (hf__slice_eq(keys[i], key)) return true;
+        return false;
     }
-    for (size_t i = 1; i < count; i++)
-        for (size_t j = 0; j < i; j++)
-            if (hf__slice_eq(keys[i], keys[j]))
-                return hf__json_fail(r, "duplicate key \"%.*s\"", HF_FMT(keys[i]));
-    return true;
+    for (size_t run; count > 0; keys += run, count -= run) {
+        run = (size_t)1 << (8 * sizeof(unsigned long) - 1 - (size_t)__builtin_clzl(count));
+        if (bsearch(&key, keys, run, sizeof *keys, compare_keys)) return true;
+    }
+    return false;
+}
+
+static void sort_last_run(struct hf_slice *keys, size_t count)
+{
+    size_t run = count & -count;
+    if (count >= FEW_KEYS && run > 1) qsort(keys + count - run, run, sizeof *keys, compare_keys);
 }
 
 /* Takes a closing bracket or the comma before the next member. True: a member follows. */
@@ -150,7 +156,7 @@ static bool next_member(struct hf_json_reader *r, bool is_object)
     if (r->at < r->end && *r->at == (is_object ? '}' : ']')) {
         r->at++;
         r->depth--;
-        if (is_object && check_unique(r, frame)) r->key_count = frame->first_key;
+        if (is_object) r->key_count = frame->first_key;
         return false;
     }
     if (frame->any && !take(r, ',', "expected a comma or the end")) return false;
@@ -165,12 +171,16 @@ bool hf__json_element(struct hf_json_reader *r)
 
 static bool remember_key(struct hf_json_reader *r, struct hf_slice key)
 {
+    size_t first = r->frames[r->depth - 1].first_key;
+    if (is_known(r->keys + first, r->key_count - first, key))
+        return hf__json_fail(r, "duplicate key \"%.*s\"", HF_FMT(key));
     if (r->key_count == r->key_capacity) {
         void *keys = hf__arena_grow(r->arena, r->keys, r->key_count, &r->key_capacity, sizeof key);
         if (!keys) return fail_at(r, r->at, HF_ERR_NO_MEMORY, "out of memory");
         r->keys = keys;
     }
     r->keys[r->key_count++] = key;
+    sort_last_run(r->keys + first, r->key_count - first);
     return true;
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "cli/logger.h"
 #include "cli/moment.h"
 #include "cli/serve.h"
 #include "cli/terminal.h"
@@ -155,14 +156,14 @@ static void log_json(void *user, enum hf_log_level level, const char *text)
     json_text(&json, "event", "log");
     json_text(&json, "message", hf__utf8_valid(hf__slice_str(text)) ? text : "?");
     hf__json_close(&json, '}');
-    if (!line.failed) say_whole(hf__buf_cstr(&line));
+    if (!line.failed) logger_put(hf__buf_cstr(&line));
     hf__buf_free(&line);
 }
 
 static void log_request(void *user, const char *line)
 {
     (void)user;
-    say_whole(line);
+    logger_put(line);
 }
 
 /* ---- settings of LockServiceCentral ---- */
@@ -234,6 +235,7 @@ static int fill(struct cli *cli, const struct serve_options *given, const struct
         .log_level = cli->settings.verbose ? HF_LOG_DEBUG : HF_LOG_WARN,
         .access = log_request,
         .access_failures_only = cli->settings.quiet,
+        .log_dropped = &logger_dropped,
     };
     if (!has_auth && !given->no_auth && !given->auth_wanted && !listener->local)
         return hf__error_set(reterr, HF_ERR_INVALID,
@@ -287,6 +289,7 @@ int serve_run(struct cli *cli, struct serve_options *given)
     if (code != 0) return cli_fail(cli, &error);
     describe(&listener);
     code = fill(cli, given, &listener, &options, &error);
+    if (code == 0) logger_start(); /* or lines are written at once */
     if (code == 0) code = hf__service_start(&options, &service, &error);
     if (code != 0) return cli_fail(cli, &error);
     printf("holdfast %s serves %s at %s://%s/%s\n", HF_VERSION_STRING, cli->settings.store,
@@ -296,7 +299,8 @@ int serve_run(struct cli *cli, struct serve_options *given)
     notify("READY=1");
     wait_for_end(service);
     notify("STOPPING=1");
-    if (!hf__service_stop(service, given->drain_ms ? given->drain_ms : DRAIN_MS))
-        _exit(EXIT_INTERNAL);
+    bool ended = hf__service_stop(service, given->drain_ms ? given->drain_ms : DRAIN_MS);
+    logger_stop();
+    if (!ended) _exit(EXIT_INTERNAL);
     return 0;
 }

@@ -137,6 +137,7 @@ static void missing(struct hf_core *core, struct hf_errand *errand, const struct
     bool released = errand->sent || hf__id_is(&errand->claim.grant, record->released);
     struct hf_error lost;
     hf__explain_lost(record, &errand->claim.grant, &lost);
+    hf__error_prefix(&lost, "lock \"%s\"", errand->name->text);
     finish(core, errand);
     if (grant && kind == HF_ERRAND_RELEASE &&
         (released || !(hf__record_is_held(record) || hf__id_is(&grant->id, record->forced))))
@@ -208,8 +209,9 @@ static void take_up(struct hf_core *core, struct hf_errand *errand, struct hf_re
     }
     const char *refusal = hf__refuses_by_grant(&record, claim, errand->target, &code);
     if (refusal) {
+        hf__job_done(core, job, code, "lock \"%s\": %s", errand->name->text, refusal);
+        errand->job = NULL;
         finish(core, errand);
-        hf__job_done(core, job, code, "%s", refusal);
         return;
     }
     claim->owner = hf__arena_copy(&errand->arena, claim->owner);

@@ -113,7 +113,7 @@ static enum hf_reason explain(const struct hf_record *record, const struct hf_id
         return HF_REASON_FORCED;
     }
     if (hf__id_is(grant, record->released)) {
-        hf__error_set(ret, 0, "its grant was released elsewhere");
+        hf__error_set(ret, 0, "its grant was released");
         return HF_REASON_DELETED;
     }
     if (hf__record_is_held(record)) {
@@ -137,8 +137,11 @@ void hf__explain_lost(const struct hf_record *record, const struct hf_id *grant,
 {
     struct hf_error detail = {0};
     enum hf_reason reason = explain(record, grant, &detail);
-    hf__error_set(ret, HF_ERR_LOST, "the grant does not hold it any more: %s%s%s",
-                  hf_reason_meaning(reason), *detail.message ? ", " : "", detail.message);
+    if (reason == HF_REASON_TAKEN)
+        hf__error_set(ret, HF_ERR_LOST, "not held any more: taken %s", detail.message);
+    else if (reason == HF_REASON_FORCED)
+        hf__error_set(ret, HF_ERR_LOST, "not held any more: force-released %s", detail.message);
+    else hf__error_set(ret, HF_ERR_LOST, "not held any more: %s", detail.message);
 }
 
 /* ---- release ---- */

@@ -79,7 +79,9 @@ struct hf_exchange {
     int state; /* atomic */
     bool begun;
     bool too_large;
+    bool cut_off;    /* answered in the middle of its body, the rest of which is thrown away */
     size_t received; /* of its body */
+    size_t kept;     /* … and counted */
     bool parked;
     int64_t began_us;
     char remote[64];

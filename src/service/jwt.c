@@ -57,19 +57,20 @@ static int parse_header(struct hf_arena *arena, struct hf_slice text, struct hf_
 static void take_audience(struct hf_json_reader *json, struct hf_jwt *ret)
 {
     struct hf_slice text;
+    if (!hf__json_string(json, &text)) return;
+    if (ret->audience_count == HF_JWT_AUDIENCES) hf__json_fail(json, "too many audiences");
+    else ret->audiences[ret->audience_count++] = text;
+}
+
+/* One, or an array of them. */
+static void take_audiences(struct hf_json_reader *json, struct hf_jwt *ret)
+{
     if (hf__json_peek(json) == HF_JSON_STRING) {
-        if (hf__json_string(json, &text)) ret->audiences[ret->audience_count++] = text;
+        take_audience(json, ret);
         return;
     }
     hf__json_array(json);
-    while (hf__json_element(json)) {
-        if (!hf__json_string(json, &text)) return;
-        if (ret->audience_count == HF_JWT_AUDIENCES) {
-            hf__json_fail(json, "too many audiences");
-            return;
-        }
-        ret->audiences[ret->audience_count++] = text;
-    }
+    while (hf__json_element(json)) take_audience(json, ret);
 }
 
 /* Seconds; a fraction is cut off. */
@@ -127,7 +128,7 @@ static int parse_claims(struct hf_arena *arena, struct hf_slice text, struct hf_
     while (hf__json_key(&json, &key)) {
         if (hf__slice_is(key, "iss")) hf__json_string(&json, &ret->issuer);
         else if (hf__slice_is(key, "sub")) hf__json_string(&json, &ret->subject);
-        else if (hf__slice_is(key, "aud")) take_audience(&json, ret);
+        else if (hf__slice_is(key, "aud")) take_audiences(&json, ret);
         else if (hf__slice_is(key, "exp")) take_date(&json, &ret->expires_s);
         else if (hf__slice_is(key, "nbf")) take_date(&json, &ret->not_before_s);
         else if (hf__slice_is(key, "iat")) take_date(&json, &ret->issued_s);

@@ -111,6 +111,8 @@ void hf__metrics_page(struct hf_exchange *exchange)
         {"dropped_slow_total", "counter", "Connections dropped for being slow.",
          &metrics->dropped_slow},
         {"events_total", "counter", "Events told.", &metrics->events},
+        {"log_lines_dropped_total", "counter", "Log lines dropped because nobody read them.",
+         exchange->service->log_dropped},
     };
     exchange->status = 200;
     exchange->content_type = "text/plain; version=0.0.4; charset=utf-8";

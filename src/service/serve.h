@@ -52,6 +52,7 @@ struct hf_serve_options {
     void (*access)(void *user, const char *line); /* NULL: no log of requests */
     void *access_user;
     bool access_failures_only;
+    const uint64_t *log_dropped; /* lines that could not be logged; atomic; NULL: all were */
 };
 
 int hf__service_start(const struct hf_serve_options *options, struct hf_service **ret,

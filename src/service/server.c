@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "service/event.h"
+#include "service/intake.h"
 #include "service/service.h"
 #include "service/socket.h"
 #include "service/tls.h"
@@ -206,8 +207,10 @@ static void completed(void *user, struct MHD_Connection *connection, void **stat
     if (exchange->begun) {
         log_line(exchange, took_us, received);
         __atomic_fetch_sub(&service->busy, 1, __ATOMIC_RELEASE);
+    } else if (exchange->cut_off) {
+        log_line(exchange, took_us, received);
     }
-    __atomic_fetch_sub(&service->body_bytes, (int64_t)exchange->received, __ATOMIC_RELAXED);
+    hf__intake_done(exchange);
     hf__buf_free(&exchange->body);
     hf__buf_free(&exchange->answer);
     hf__arena_free(&exchange->arena);
@@ -334,13 +337,6 @@ static enum MHD_Result respond(struct hf_exchange *exchange)
 
 /* ---- requests ---- */
 
-static bool says_too_much(struct MHD_Connection *connection)
-{
-    int64_t length;
-    const char *text = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
-    return text && hf__parse_int64(hf__slice_str(text), &length) && length > HF_BODY_PATIENCE;
-}
-
 /* Whatever has to be done is done here; then it is answered, or waits. */
 static enum MHD_Result proceed(struct hf_exchange *exchange)
 {
@@ -386,23 +382,18 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
         exchange = exchange_new(server->service, connection, url, method);
         if (!exchange) return MHD_NO;
         *state = exchange;
-        exchange->too_large = says_too_much(connection);
+        exchange->too_large = hf__intake_says_too_much(connection);
         return exchange->too_large ? begin(exchange) : MHD_YES; /* before it is all sent */
     }
     if (exchange->begun)
         return __atomic_load_n(&exchange->state, __ATOMIC_ACQUIRE) == READY ? proceed(exchange)
                                                                             : MHD_YES;
     if (*upload_size > 0) {
-        /* What is too large is read to its end, so that the caller hears why; if it has one. */
-        exchange->received += *upload_size;
-        int64_t all = __atomic_add_fetch(&server->service->body_bytes, (int64_t)*upload_size,
-                                         __ATOMIC_RELAXED);
-        if (exchange->received > HF_BODY_PATIENCE || all > HF_BODIES_MAX) return MHD_NO;
-        hf__buf_add(&exchange->body, upload, *upload_size);
+        bool good = hf__intake_add(exchange, upload, *upload_size);
         *upload_size = 0;
-        return MHD_YES;
+        return good ? MHD_YES : MHD_NO;
     }
-    return begin(exchange);
+    return exchange->cut_off ? MHD_NO : begin(exchange);
 }
 
 static void notified(void *user, struct MHD_Connection *connection, void **context,

@@ -269,6 +269,8 @@ int hf__service_start(const struct hf_serve_options *options, struct hf_service 
     service->access = options->access;
     service->access_user = options->access_user;
     service->access_failures_only = options->access_failures_only;
+    static const uint64_t none;
+    service->log_dropped = options->log_dropped ? options->log_dropped : &none;
     service->local = options->local;
     pthread_mutex_init(&service->time_mutex, NULL);
     pthread_mutex_init(&service->calls_mutex, NULL);

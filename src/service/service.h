@@ -2,6 +2,7 @@
  * The lock service: what its parts share.
  *
  * server.c     HTTP: connections, limits, time-outs, the log line (libmicrohttpd)
+ * intake.c     bodies: how large, and how much of them at a time
  * socket.c     which connections are late, which callers have hung up
  * route.c      which path is whose
  * auth.c       who asks: tokens, JWTs (jwt.c, keys.c), certificates (tls.c)
@@ -34,8 +35,10 @@ struct hf_workers;
 
 enum {
     HF_BODY_MAX = 1 << 20,
-    HF_BODY_PATIENCE = 16 << 20,
-    HF_BODIES_MAX = 512 << 20,  /* of all requests at a time */
+    HF_BODY_PATIENCE = 16 << 20, /* so much of what is too large is read after the answer */
+    HF_BODIES_MAX = 512 << 20,   /* of all requests at a time */
+    HF_BODIES_MAX_OF_ADDRESS = 64 << 20,
+    HF_ADDRESS_BUCKETS = 4096,
     HF_HEADERS_MAX = 16 * 1024, /* of a request, with its first line */
     HF_ANSWER_MAX = 64 << 20,
 };
@@ -56,6 +59,7 @@ struct hf_service {
     void (*access)(void *user, const char *line); /* one line of JSON per request; NULL: none */
     void *access_user;
     bool access_failures_only;
+    const uint64_t *log_dropped;
     struct hf_limits limits;
     struct hf_store *store;
     struct hf_client *client;
@@ -83,7 +87,8 @@ struct hf_service {
 
     pthread_mutex_t calls_mutex;
     struct hf_list calls; /* of exchanges, at the store */
-    int64_t body_bytes;   /* atomic: of requests that have not been finished */
+    int64_t body_bytes;   /* atomic: kept, of requests that have not been finished (intake.c) */
+    int64_t body_bytes_of[HF_ADDRESS_BUCKETS]; /* atomic: the same by address */
     int64_t ready_us;     /* atomic: when the store last answered /readyz */
 
     pthread_mutex_t time_mutex;

@@ -28,10 +28,14 @@ class Grants(CommandTest):
         self.assertEqual(self.run_json("get", "job")["lease_ms"], 120000)
         self.run_ok("release", grant)
         self.assertEqual(self.state("job"), "free")
-        for command in ["renew", "release"]:
-            code, _, err = self.run_it(command, grant)
-            self.assertEqual(code, 75)
-            self.assertIn("not held any more", err)
+        code, _, err = self.run_it("renew", grant)
+        self.assertEqual(code, 75)
+        self.assertIn("not held any more", err)
+        self.run_ok("release", grant)  # again, as after a lost answer
+        other = grant[:-1] + ("0" if grant[-1] != "0" else "1")
+        code, _, err = self.run_it("release", other)
+        self.assertEqual(code, 75)
+        self.assertIn("not held any more", err)
 
     def test_in_a_script(self):
         grant = self.run_ok("acquire", "-q", "job").strip()
@@ -69,7 +73,7 @@ class Grants(CommandTest):
             self.assertEqual(self.run_it("acquire", "-n", "-E", str(code), "job")[0], code)
         self.assertEqual(self.run_it("acquire", "-n", "-E", "256", "job")[0], 64)
         for words, says in [
-            (["renew", "nonsense"], "is no grant"),
+            (["renew", "nonsense"], "invalid grant"),
             (["release", "job"], "--force"),
             (["release", "--force", "job"], "needs a --reason"),
             (["release", "--reason", "x", grant], "is for --force"),
@@ -116,8 +120,7 @@ class Grants(CommandTest):
             self.run_ok(*options, "table", "create", "-q")
             grant = self.run_ok(*options, "acquire", "-q", "--lease", "1m", name).strip()
             self.run_ok(*options, "renew", "--lease", "2m", grant)
-            self.assertEqual(self.run_it(*options, "renew", grant)[0],
-                             64 if form in ["dlock", "single-table"] else 0)
+            self.run_ok(*options, "renew", grant)
             self.assertEqual(self.run_it(*options, "run", "-n", name, "true")[0], 1, form)
             self.run_ok(*options, "release", grant)
             self.run_ok(*options, "run", "-n", name, "true")

@@ -218,6 +218,15 @@ class Jwt(ServiceTest):
                 ({"sub": ""}, 401), ({"sub": "x" * 513}, 401), ({"sub": 7}, 401), ({"sub": "x" * 512}, 200)]:
             self.assertEqual(self.ask(self.make(**claims)).status, status, claims)
 
+    def test_claims_that_repeat_are_refused(self):
+        head, _, signature = self.make().split(".")
+        for claims in ['"aud":"a"', '"aud":["a"]', '"sub":"a"']:
+            claims = base64url(("{" + ",".join([claims] * 18) + "}").encode())
+            self.assertEqual(self.ask(f"{head}.{claims}.{signature}").status, 401)
+        many = base64url(json.dumps({"aud": [str(i) for i in range(17)]}).encode())
+        self.assertEqual(self.ask(f"{head}.{many}.{signature}").status, 401)
+        self.assertIsNone(self.service.process.poll())
+
     def test_signatures_are_checked(self):
         good = self.make()
         head, claims, signature = good.split(".")

@@ -1,9 +1,13 @@
 """Clients that mean harm, or know no better, while a well-behaved one is served."""
+import contextlib
+import http.client
+import os
 import random
+import re
 import socket
+import subprocess
 import threading
 import time
-import unittest
 
 import harness
 from harness import ServiceTest, parked, wait_until
@@ -46,10 +50,18 @@ class Hostile(ServiceTest):
                 self.failures.append(repr(error))
             time.sleep(0.05)
 
-    def connect(self):
-        one = socket.create_connection(("127.0.0.1", self.service.port), timeout=20)
+    def connect(self, source="127.0.0.1"):
+        one = socket.create_connection(("127.0.0.1", self.service.port), timeout=20, source_address=(source, 0))
         self.sockets.append(one)
         return one
+
+    def read(self, one):
+        """All that comes until the connection ends."""
+        data = b""
+        with contextlib.suppress(OSError):
+            while more := one.recv(65536):
+                data += more
+        return data
 
     def run_for(self, seconds, step):
         end = time.monotonic() + seconds
@@ -117,14 +129,42 @@ class Hostile(ServiceTest):
         one.sendall(b"POST /v2/locks/x/acquire HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
                     b"Transfer-Encoding: chunked\r\n\r\n")
         chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
-        try:
-            for _ in range(64):
-                one.sendall(chunk)
-            one.sendall(b"0\r\n\r\n")
-            answer = one.recv(1000)
-        except OSError:
-            answer = b""
-        self.assertTrue(answer == b"" or b" 413 " in answer, answer)
+        for _ in range(17):
+            one.sendall(chunk)
+        answer = self.read(one)  # before the body has ended
+        self.assertIn(b"HTTP/1.1 413 ", answer)
+        self.assertIn(b'"error":"too-large"', answer)
+
+    def test_bodies_that_are_too_large_are_refused_at_their_header(self):
+        for size in [1048577, 16777216]:
+            many = [self.connect() for _ in range(40)]
+            for one in many:
+                one.sendall(b"POST /v2/locks/x/acquire HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                            b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % size)
+            for one in many:
+                self.assertIn(b"HTTP/1.1 413 ", self.read(one))
+
+    def test_bodies_of_one_address_have_a_budget(self):
+        """And those who call from elsewhere do not notice."""
+        body = b" " * (1048576 - 1)
+        answers = []
+
+        def send():
+            one = self.connect("127.0.0.2")
+            with contextlib.suppress(OSError):
+                one.sendall(b"POST /v2/locks/x/acquire HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                            b"Content-Type: application/json\r\nContent-Length: 1048576\r\n\r\n" + body)
+            answers.append(self.read(one))
+        threads = [threading.Thread(target=send) for _ in range(80)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+        refused = [answer for answer in answers if answer]
+        self.assertGreater(len(refused), 10)
+        for answer in refused:
+            self.assertIn(b"HTTP/1.1 503 ", answer)
+            self.assertIn(b"Retry-After: 1\r\n", answer)
 
     def test_pipelined_requests_are_answered_in_order(self):
         one = self.connect()
@@ -168,6 +208,34 @@ class Hostile(ServiceTest):
         answer = self.service.post("/v2/locks/held/release", {"grant": grant})
         self.assertEqual(answer.status, 200)
         wait_until(lambda: not self.service.get("/v2/locks/held")["held"], what="a free lock")
+
+
+class Unread(ServiceTest):
+    def test_a_log_that_nobody_reads_holds_nobody_up(self):
+        self.create_table()
+        reader, writer = os.pipe()
+        service = subprocess.Popen([harness.HOLDFAST, "--store", self.store, "serve", "--listen", "127.0.0.1:0"],
+                                   stdout=subprocess.PIPE, stderr=writer, stdin=subprocess.DEVNULL, text=True)
+        self.addCleanup(service.kill)
+        os.close(writer)
+        port = int(service.stdout.readline().split("127.0.0.1:")[1].split("/")[0])
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+
+        def get(path):
+            connection.request("GET", path)
+            return connection.getresponse().read().decode()
+
+        def dropped():
+            return int(re.search(r"^holdfast_log_lines_dropped_total (\d+)$", get("/metrics"), re.M).group(1))
+        for _ in range(2500):
+            get("/v2/locks/" + "n" * 1000)
+        self.assertGreater(dropped(), 100)
+        with open(reader, "rb", buffering=0) as log:
+            service.terminate()
+            lines = b"".join(iter(lambda: log.read(65536), b""))
+        self.assertEqual(service.wait(timeout=harness.ENOUGH), 0)
+        self.assertIn(b"log lines were dropped", lines)
+        service.stdout.close()
 
 
 if __name__ == "__main__":

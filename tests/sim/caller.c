@@ -28,6 +28,7 @@ struct sim_call {
     struct hf_id grant;
     struct hf_job job;
     struct hf_attempt *attempt;
+    bool asked_record;
     bool over; /* the caller has its answer, or does not wait for it any more */
 };
 
@@ -182,6 +183,7 @@ static void by_record(struct sim_call *call, int64_t now_us)
 {
     struct sim_client *client = call->client;
     struct hf_by_grant by = which(call);
+    call->asked_record = true;
     const struct hf_release how = {.reason = HF_REASON_RELEASED};
     if (call->kind != CALL_RELEASE)
         hf__core_adopt(&client->core, &by, call->lease_ms, &call->job, now_us);
@@ -286,7 +288,7 @@ void sim_call_done(struct sim_client *client, struct hf_job *job)
         answer(call, job->code, NULL);
         return;
     }
-    if (job->code == HF_ERR_LOST && entry) { /* lost here: what does the record say? */
+    if (job->code == HF_ERR_LOST && !call->asked_record) { /* lost here: what does the record say? */
         call->job = (struct hf_job){.user = call, .calls_back = true};
         by_record(call, sim_boot_us(client, client->world->t));
         return;
