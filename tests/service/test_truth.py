@@ -107,8 +107,10 @@ class Case:
 
     def start_slow(self, **seconds):
         """One more service on the same table, to which these calls of the DynamoDB API take so long."""
-        table, port = self.dynamo_place()
-        slow = Slow(self.test, port, seconds)
+        return self.start_behind(Slow(self.test, self.dynamo_place()[1], seconds))
+
+    def start_behind(self, slow):
+        table, _ = self.dynamo_place()
         return self.start(store=f"dynamodb://{table}?region=us-east-1&endpoint=http://127.0.0.1:{slow.port}",
                           env={"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"})
 
@@ -173,9 +175,15 @@ def call_dynamo(port, headers, body):
 
 
 class Slow:
-    """Stands between a service and a table: calls that are named take a moment, in which others come first."""
+    """Stands between a service and a table: calls that are named take a moment, in which others come first.
 
-    def __init__(self, test, port, seconds):
+    While `cut` is a function, the answer to a write is not delivered: it is called instead, and the connection closed.
+    """
+
+    def __init__(self, test, port, seconds=()):
+        outer, seconds = self, dict(seconds)
+        self.cut = None
+
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
@@ -183,6 +191,11 @@ class Slow:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 time.sleep(seconds.get(self.headers["X-Amz-Target"].partition(".")[2], 0))
                 status, headers, text = call_dynamo(port, dict(self.headers), body)
+                if outer.cut and self.headers["X-Amz-Target"].partition(".")[2] in ("UpdateItem", "DeleteItem"):
+                    cut, outer.cut = outer.cut, None
+                    cut()
+                    self.close_connection = True
+                    return
                 self.send_response_only(status)
                 for name, value in headers.items():
                     if name.lower() not in ("connection", "content-length", "keep-alive", "transfer-encoding"):
@@ -393,6 +406,41 @@ class Ends(ServiceTest):
     def check_still_held(self, case, lock, why):
         self.assertEqual(case.command("get", "-q", lock).returncode, 0, why)
         self.assertEqual(case.command("acquire", "-n", lock).returncode, 1, why)
+
+    @cases()
+    def test_row_21_a_release_whose_answer_is_lost_is_a_release(self, case):
+        """Also if another has the lock by the time it is sent again."""
+        case.holder(lock=f"{case.lock}-2")  # which makes the table
+        slow = Slow(case.test, case.dynamo_place()[1])
+        behind = case.start_behind(slow)
+        first = case.holder(behind, lease_ms=60000)
+        slow.cut = lambda: case.equal(Holder(case.lock).acquire(case.b, lease_ms=60000).status, 200)
+        answer = first.release(behind)
+        self.assertIsNone(slow.cut, "no answer was lost")
+        case.equal((answer.status, answer.json.get("released")), (200, True), answer)
+
+    @cases("lockservice")
+    def test_row_21_a_release_through_v1_whose_answer_is_lost_is_a_release(self, case):
+        slow = Slow(case.test, case.dynamo_place()[1])
+        behind = case.start_behind(slow)
+        path = "/v1/team/lock/job"
+        body = {"instanceId": "first", "leaseDuration": 60}
+        case.equal(behind.post(f"{path}/acquire", body).status, 200)
+        slow.cut = lambda: case.equal(case.b.post(f"{path}/acquire", {**body, "instanceId": "second"}).status, 200)
+        answer = behind.post(f"{path}/release", {"instanceId": "first"})
+        self.assertIsNone(slow.cut, "no answer was lost")
+        case.equal((answer.status, answer["success"]), (200, True), answer)
+
+    @cases("lockservice", count=1)
+    def test_row_18_after_a_while_v1_asks_for_the_time_again(self, case):
+        """What is known of the store's time gets less exact with age, and a lease would last longer."""
+        def calls():
+            return case.a.metric("store_seconds_count")
+        case.equal(case.a.post("/v1/team/lock/job/acquire", {"instanceId": "one", "leaseDuration": 1}).status, 200)
+        time.sleep(11)
+        before = calls()
+        case.equal(case.a.post("/v1/team/lock/job/acquire", {"instanceId": "one", "leaseDuration": 1}).status, 200)
+        case.equal(calls() - before, 2, "a read, and the write")
 
     @cases()
     def test_row_13_what_was_renewed_elsewhere_is_released_here(self, case):
