@@ -118,10 +118,10 @@ static int compare_keys(const void *a, const void *b)
 }
 
 /*
- * A duplicate is refused when it is met, so that no caller sees one. The first few keys of an object
- * are compared one by one. Beyond that its keys stand in sorted runs, one for each bit of their
- * number, largest first: adding one sorts the run that its number ends in. So no document costs more
- * than n log² n.
+ * A duplicate is refused when it is met, so that no caller sees one. The first few keys of an
+ * object are compared one by one. Beyond that its keys stand in sorted runs, one for each bit of
+ * their number, largest first: adding one sorts the run that its number ends in. So no document
+ * costs more than n log² n.
  */
 enum { FEW_KEYS = 8 };
 

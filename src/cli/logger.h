@@ -1,6 +1,6 @@
 /*
- * Lines for standard error that nobody waits for: a bounded queue, written by a thread of its own. A
- * reader that stalls holds up that thread and nobody else; lines that do not fit are dropped and
+ * Lines for standard error that nobody waits for: a bounded queue, written by a thread of its own.
+ * A reader that stalls holds up that thread and nobody else; lines that do not fit are dropped and
  * counted, and the count is written when there is room again.
  */
 #ifndef HF_CLI_LOGGER_H

@@ -56,8 +56,8 @@ int hf__force_async(struct hf_client *client, const char *name, const char *by, 
 /* A grant without its lock's name, in any spelling. False: it is none. */
 bool hf__grant_parse(struct hf_slice text, struct hf_by_grant *ret);
 /*
- * A grant of another process, or from before a restart, is taken up and renewed; `done` gets a handle
- * as if it had been acquired here.
+ * A grant of another process, or from before a restart, is taken up and renewed; `done` gets a
+ * handle as if it had been acquired here.
  */
 int hf__adopt_async(struct hf_client *client, const struct hf_by_grant *which, int64_t lease_ms,
                     hf_event_fn on_event, void *lock_user, hf_acquired_fn done, void *user,

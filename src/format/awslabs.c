@@ -181,15 +181,13 @@ static void take_as(const struct hf_layout *layout, struct hf_arena *arena,
 static const struct hf_condition *mine(const struct hf_layout *layout, struct hf_arena *arena,
                                        const struct hf_claim *claim, const struct hf_id *by)
 {
-    const struct hf_condition *versions =
-        version_is(arena, version_text(arena, &claim->grant, by));
+    const struct hf_condition *versions = version_is(arena, version_text(arena, &claim->grant, by));
     if (claim->pending)
         versions =
             hf__cond_or(arena, versions,
                         version_is(arena, version_text(arena, &claim->grant, &claim->pending_by)));
-    const struct hf_condition *held =
-        hf__cond_and(arena, versions,
-                     hf__cond_compare(arena, "ownerName", HF_EQ, hf__s(claim->owner)));
+    const struct hf_condition *held = hf__cond_and(
+        arena, versions, hf__cond_compare(arena, "ownerName", HF_EQ, hf__s(claim->owner)));
     if (!HF_BUG(RENEW_RELEASED))
         held = hf__cond_and(arena, held, hf__cond_absent(arena, "isReleased"));
     return hf__cond_and(arena, hf__keyed_exists(layout, arena), held);
@@ -198,8 +196,8 @@ static const struct hf_condition *mine(const struct hf_layout *layout, struct hf
 static void renew_as(const struct hf_layout *layout, struct hf_arena *arena,
                      const struct hf_claim *claim, spell_fn spell, struct hf_op *ret)
 {
-    struct hf_update *update = hf__keyed_update(
-        layout, arena, claim->name, mine(layout, arena, claim, &claim->before_by), ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, claim->name,
+                                                mine(layout, arena, claim, &claim->before_by), ret);
     hf__update_set(arena, update, "leaseDuration", hf__s(spell(arena, claim->lease_ms)));
     hf__update_set(arena, update, "recordVersionNumber",
                    hf__s(version_text(arena, &claim->grant, &claim->by)));
@@ -221,8 +219,8 @@ static void release(const struct hf_layout *layout, struct hf_arena *arena,
 static void set_data(const struct hf_layout *layout, struct hf_arena *arena,
                      const struct hf_claim *claim, struct hf_op *ret)
 {
-    struct hf_update *update = hf__keyed_update(layout, arena, claim->name,
-                                                mine(layout, arena, claim, &claim->by), ret);
+    struct hf_update *update =
+        hf__keyed_update(layout, arena, claim->name, mine(layout, arena, claim, &claim->by), ret);
     if (claim->has_data) hf__update_set(arena, update, "data", hf__b(claim->data));
     else hf__update_remove(arena, update, "data");
 }
@@ -236,7 +234,8 @@ static bool holds(const struct hf_record *record, const struct hf_claim *claim)
 static bool adopt(const struct hf_record *record, struct hf_claim *claim)
 {
     struct hf_id by;
-    if (!record->exclusive || !version_parse(record->holder.grant, &claim->grant, &by)) return false;
+    if (!record->exclusive || !version_parse(record->holder.grant, &claim->grant, &by))
+        return false;
     claim->by = by;
     claim->owner = record->owner;
     claim->lease_ms = record->liveness.lease_ms;
@@ -288,7 +287,7 @@ SPELT(dynamolock, hf__duration_print_go)
     {                                                                                              \
         .name = #format, .default_key = "key",                                                     \
         .can = HF_CAN_DATA | HF_CAN_OBSERVE | HF_CAN_RENEW | HF_CAN_FORCE | HF_CAN_SORT |          \
-               HF_NAMES_WRITES | HF_HEARTBEAT_RENAMES | (more),                                                      \
+               HF_NAMES_WRITES | HF_HEARTBEAT_RENAMES | (more),                                    \
         .read = read_lock, .parse = parse, .acquire = format##_acquire, .take = format##_take,     \
         .renew = format##_renew, .release = release, .set_data = set_data, .holds = holds,         \
         .at_version = at_version, .adopt = adopt, .force = force, .name_of = hf__keyed_name_of,    \

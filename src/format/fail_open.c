@@ -27,7 +27,8 @@ enum { GUID_BYTES = 64, RELEASED_MS = 1 };
 static const char *const own_names[] = {
     "owner", "guid", "fencingToken", "leaseDurationMs", "lockAcquiredTimeUnixMs", "readers", NULL};
 
-/* U1: the write's id, 128 bits that only it and the grant together give, and as many as it takes. */
+/* U1: the write's id, 128 bits that only it and the grant together give, and as many as it takes.
+ */
 static void guid_bytes(const struct hf_id *grant, const struct hf_id *by,
                        unsigned char ret[GUID_BYTES])
 {
@@ -155,8 +156,7 @@ static struct hf_value only_reader(struct hf_arena *arena, const struct hf_claim
 {
     struct hf_value reader = reader_value(arena, claim);
     struct hf_value readers = {.type = HF_M};
-    readers.map =
-        hf__item_with(arena, readers.map, hf__id_text(arena, &claim->grant), &reader);
+    readers.map = hf__item_with(arena, readers.map, hf__id_text(arena, &claim->grant), &reader);
     return readers;
 }
 
@@ -191,8 +191,7 @@ static struct hf_path reader_path(struct hf_arena *arena, const struct hf_claim 
 static const struct hf_condition *written_by(struct hf_arena *arena, const struct hf_claim *claim,
                                              const struct hf_id *by)
 {
-    struct hf_path path =
-        hf__path_below(arena, reader_path(arena, claim), HF_LIT("by"));
+    struct hf_path path = hf__path_below(arena, reader_path(arena, claim), HF_LIT("by"));
     struct hf_operand operands[2] = {
         hf__operand_path(path),
         hf__operand_value(hf__s(hf__id_text(arena, by))),
@@ -292,7 +291,8 @@ static bool reader_parse(const struct hf_record *record, const struct hf_id *gra
         if (!hf__id_is(grant, reader->name)) continue;
         struct hf_slice by;
         return reader->value.type == HF_M && hf__item_text(reader->value.map, "by", &by) &&
-               hf__id_parse(by, &ret->by) && hf__item_text(reader->value.map, "owner", &ret->owner) &&
+               hf__id_parse(by, &ret->by) &&
+               hf__item_text(reader->value.map, "owner", &ret->owner) &&
                hf__item_int(reader->value.map, "lease", 1, &ret->lease_ms);
     }
     return false;
@@ -344,8 +344,8 @@ static void renew_open(const struct hf_layout *layout, struct hf_arena *arena,
         return;
     }
     /* An update, so that what others wrote beside it stays. */
-    struct hf_update *update = hf__keyed_update(
-        layout, arena, claim->name, mine(layout, arena, claim, &claim->before_by), ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, claim->name,
+                                                mine(layout, arena, claim, &claim->before_by), ret);
     hf__update_set(arena, update, "guid", guid_of(arena, &claim->grant, &claim->by));
     hf__update_set(arena, update, "leaseDurationMs", hf__n(arena, claim->lease_ms));
     if (layout->trust_clock && claim->expires_unix_ms)
@@ -359,8 +359,8 @@ static void release_open(const struct hf_layout *layout, struct hf_arena *arena,
         leave(layout, arena, claim, ret);
         return;
     }
-    struct hf_update *update = hf__keyed_update(layout, arena, claim->name,
-                                                mine(layout, arena, claim, &claim->by), ret);
+    struct hf_update *update =
+        hf__keyed_update(layout, arena, claim->name, mine(layout, arena, claim, &claim->by), ret);
     hf__update_set(arena, update, "leaseDurationMs", hf__n(arena, RELEASED_MS));
     if (!HF_BUG(RENEW_RELEASED))
         hf__update_set(arena, update, "guid", guid_of_nobody(arena, claim->token));

@@ -24,7 +24,7 @@ enum {
     HF_LOCK_NAME_MAX = 1024,
     HF_OWNER_MAX = 512,
     HF_REASON_MAX = 512,
-    HF_GRANT_TEXT = 32, /* the length of an id in hex */
+    HF_GRANT_TEXT = 32,         /* the length of an id in hex */
     HF_READERS_LIMIT = 1000000, /* shared without a limit */
 };
 #define HF_LEASE_MAX_MS ((int64_t)1000 * 86400 * 366)
@@ -106,7 +106,7 @@ struct hf_record {
      * record has nothing like it.
      */
     struct hf_slice identity;
-    int64_t token;         /* 0: none */
+    int64_t token; /* 0: none */
     bool exclusive;
     struct hf_holder holder;     /* exclusive */
     struct hf_liveness liveness; /* exclusive with an own lease */
@@ -172,12 +172,12 @@ enum hf_format_ability {
     HF_CAN_OBSERVE = 1 << 5, /* a record that does not change for its lease is dead */
     HF_CAN_RENEW = 1 << 6,   /* a lock has a lease at all */
     HF_CAN_FORCE = 1 << 7,
-    HF_CAN_SORT = 1 << 8,      /* the table may have a sort key */
-    HF_CAN_KEY_TYPES = 1 << 9, /* keys may be numbers or bytes */
-    HF_WANTS_CLOCK = 1 << 10,  /* the store's time is good for tokens */
-    HF_NEEDS_CLOCK = 1 << 11,  /* nothing can be written without it */
-    HF_CAN_HOLD_ON = 1 << 12,  /* its users may keep locks while the store is out of service */
-    HF_NAMES_WRITES = 1 << 13, /* each write makes a version that is no other write's */
+    HF_CAN_SORT = 1 << 8,           /* the table may have a sort key */
+    HF_CAN_KEY_TYPES = 1 << 9,      /* keys may be numbers or bytes */
+    HF_WANTS_CLOCK = 1 << 10,       /* the store's time is good for tokens */
+    HF_NEEDS_CLOCK = 1 << 11,       /* nothing can be written without it */
+    HF_CAN_HOLD_ON = 1 << 12,       /* its users may keep locks while the store is out of service */
+    HF_NAMES_WRITES = 1 << 13,      /* each write makes a version that is no other write's */
     HF_HEARTBEAT_RENAMES = 1 << 14, /* a renewal by other clients changes a record's identity */
 };
 
@@ -266,9 +266,9 @@ struct hf_format {
     /* … at the version that this claim's write makes: that write has landed. */
     bool (*at_version)(const struct hf_record *record, const struct hf_claim *claim);
     /*
-     * Makes the claim say what the record says of its grant: owner, token, since, version, the write
-     * that made it, lease (0: the record does not tell) and expiry; whoever wrote them. From then
-     * on it can renew or release. False: the grant does not hold the lock.
+     * Makes the claim say what the record says of its grant: owner, token, since, version, the
+     * write that made it, lease (0: the record does not tell) and expiry; whoever wrote them. From
+     * then on it can renew or release. False: the grant does not hold the lock.
      */
     bool (*adopt)(const struct hf_record *record, struct hf_claim *claim);
     /*

@@ -399,9 +399,9 @@ static const char *refuses_name(struct hf_slice name)
 }
 
 static const char *const own_names[] = {
-    "token",   "owner", "grant",  "session", "version", "by",       "lease",  "expires",   "ttl",
-    "holders", "limit", "intent", "since",   "data",    "released", "forced", "forced_by", "forced_reason",
-    NULL};
+    "token",    "owner",  "grant",     "session",       "version", "by",    "lease",
+    "expires",  "ttl",    "holders",   "limit",         "intent",  "since", "data",
+    "released", "forced", "forced_by", "forced_reason", NULL};
 
 const struct hf_format hf__format_holdfast = {
     .name = "holdfast",

@@ -69,12 +69,11 @@ static const struct hf_condition *mine(struct hf_arena *arena, const struct hf_c
     const struct hf_condition *expiry = expiry_is(arena, expires_unix_ms);
     if (claim->pending)
         expiry = hf__cond_or(arena, expiry, expiry_is(arena, claim->pending_unix_ms));
-    return hf__cond_and(
-        arena, hf__cond_compare(arena, "owner", HF_EQ, hf__s(claim->owner)),
-        hf__cond_and(arena,
-                     hf__cond_compare(arena, "instanceId", HF_EQ,
-                                      hf__s(hf__id_text(arena, &claim->grant))),
-                     expiry));
+    return hf__cond_and(arena, hf__cond_compare(arena, "owner", HF_EQ, hf__s(claim->owner)),
+                        hf__cond_and(arena,
+                                     hf__cond_compare(arena, "instanceId", HF_EQ,
+                                                      hf__s(hf__id_text(arena, &claim->grant))),
+                                     expiry));
 }
 
 static void put(const struct hf_layout *layout, struct hf_arena *arena,

@@ -145,7 +145,8 @@ void hf__adoption_failed(struct hf_core *core, struct hf_grant *grant, struct hf
     if (grant->reason == HF_REASON_CLOSED || grant->reason == HF_REASON_UNCONFIRMED ||
         grant->reason == HF_REASON_ABANDONED)
         code = HF_ERR_CLOSED;
-    const char *why = code == HF_ERR_LOST ? hf_reason_meaning(grant->reason) : hf_error_meaning(code);
+    const char *why =
+        code == HF_ERR_LOST ? hf_reason_meaning(grant->reason) : hf_error_meaning(code);
     hf__job_done(core, job, code, "lock \"%s\": %s%s%s", grant->name->text, why,
                  grant->detail ? ", " : "", grant->detail ? grant->detail : "");
     hf__grant_free(core, grant);

@@ -75,8 +75,8 @@ struct hf_core_options {
     bool hold_on_unavailable; /* K2's exception, for those who ask for it */
     /*
      * Others act for the grants of this client as a matter of course, as callers of services on one
-     * table do. So nothing is said from memory: whoever asks is answered by the store, whoever waits
-     * asks it, and a lease that ends here has expired only if the record agrees.
+     * table do. So nothing is said from memory: whoever asks is answered by the store, whoever
+     * waits asks it, and a lease that ends here has expired only if the record agrees.
      */
     bool by_grant;
     uint64_t (*draw)(void *user); /* 64 random bits */
@@ -152,9 +152,9 @@ struct hf_lease {
     uint32_t refs;
     enum hf_lease_state state;
     bool is_session;
-    bool opened;  /* a session that somebody asked for, and renews and closes by hand */
-    bool leaving; /* … and has closed: it ends with the last of its locks */
-    bool stopped; /* its grant is being released: no more renewals */
+    bool opened;   /* a session that somebody asked for, and renews and closes by hand */
+    bool leaving;  /* … and has closed: it ends with the last of its locks */
+    bool stopped;  /* its grant is being released: no more renewals */
     bool adopting; /* its grant was taken up from the record, and nothing is promised yet */
     bool others;   /* somebody else acted for its grant, or may have: they may have promised more */
     struct hf_id id;
@@ -192,8 +192,8 @@ struct hf_lease {
 
 enum hf_grant_state {
     HF_GRANT_HELD,
-    HF_GRANT_ADOPTING,  /* taken up from its record; not confirmed yet */
-    HF_GRANT_EXPIRING,  /* by_grant: its time here is up, and the record is being asked */
+    HF_GRANT_ADOPTING, /* taken up from its record; not confirmed yet */
+    HF_GRANT_EXPIRING, /* by_grant: its time here is up, and the record is being asked */
     HF_GRANT_RELEASING,
     HF_GRANT_ENDED,
 };
@@ -243,7 +243,7 @@ struct hf_job {
     int64_t need_until_us;  /* ensure */
     struct hf_grant *grant; /* ensure; of an adoption that keeps it, the result: the caller's */
     struct hf_confirmed confirmed; /* of an adoption */
-    bool calls_back; /* for whoever drives the core: nobody waits for it */
+    bool calls_back;               /* for whoever drives the core: nobody waits for it */
     void *user;
 };
 
@@ -432,8 +432,8 @@ struct hf_by_grant {
     void *user;            /* of a grant that is kept */
 };
 /*
- * Takes it up and renews it; lease_ms 0: as long as before. A lease never shrinks. What was confirmed
- * is in the job; a grant that is kept is held as if it had been acquired here.
+ * Takes it up and renews it; lease_ms 0: as long as before. A lease never shrinks. What was
+ * confirmed is in the job; a grant that is kept is held as if it had been acquired here.
  */
 void hf__core_adopt(struct hf_core *core, const struct hf_by_grant *which, int64_t lease_ms,
                     struct hf_job *job, int64_t now_us);

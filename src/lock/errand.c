@@ -255,8 +255,8 @@ static void retire_if_empty(struct hf_core *core, struct hf_errand *errand,
 
 /*
  * Others have acted for the grant, too, and what they promised may end later than what was promised
- * here. So it has expired only if nobody has renewed it for as long as a challenger would wait; then
- * it is given back like any other.
+ * here. So it has expired only if nobody has renewed it for as long as a challenger would wait;
+ * then it is given back like any other.
  */
 static void look_expired(struct hf_core *core, struct hf_errand *errand, struct hf_request *request,
                          const struct hf_answer *answer, int64_t now_us)

@@ -287,14 +287,15 @@ static void choose_holder(struct force *force, const struct hf_holder *holder)
 /* None of those who are meant holds it any more, as far as the record tells. */
 static void gone(struct hf_core *core, struct force *force, bool held, int64_t now_us)
 {
-    bool cannot_tell = held && force->record.exclusive &&
-                       (force->identity.len == 0 ||
-                        (core->options.format->can & HF_HEARTBEAT_RENAMES));
+    bool cannot_tell =
+        held && force->record.exclusive &&
+        (force->identity.len == 0 || (core->options.format->can & HF_HEARTBEAT_RENAMES));
     (void)now_us;
     if (!force->found) finish(core, force, HF_ERR_ABSENT, "nobody holds it");
     else if (cannot_tell && force->unsure)
-        finish(core, force, HF_ERR_OUTCOME_UNKNOWN,
-               "the store did not answer, and somebody holds it now; look at it before you try again");
+        finish(
+            core, force, HF_ERR_OUTCOME_UNKNOWN,
+            "the store did not answer, and somebody holds it now; look at it before you try again");
     else if (cannot_tell)
         finish(core, force, HF_ERR_CONDITION,
                "it changed at that moment, and nothing was taken away; try again");
@@ -321,8 +322,8 @@ static void was_read(struct hf_core *core, struct hf_request *request,
     bool held = hf__record_is_held(&force->record);
     if (held && !force->found) {
         remember_holders(force);
-        choose_holder(force, force->record.exclusive ? &force->record.holder
-                                                     : &force->record.members[0]);
+        choose_holder(force,
+                      force->record.exclusive ? &force->record.holder : &force->record.members[0]);
     } else {
         const struct hf_holder *holder = held ? find_holder(force) : NULL;
         if (!holder) {

@@ -183,8 +183,8 @@ static void ask_record(struct hf_core *core, struct hf_lease *lease, struct hf_g
         return;
     }
     errand->looks = lease->others && !HF_BUG(GIVE_BACK_ANY);
-    int64_t patience_ms = (errand->looks ? 2 * lease->lease_ms : 0) + core->options.skew_ms +
-                          core->options.lease_ms;
+    int64_t patience_ms =
+        (errand->looks ? 2 * lease->lease_ms : 0) + core->options.skew_ms + core->options.lease_ms;
     grant->state = HF_GRANT_EXPIRING;
     lease->stopped = true;
     hf__ensures_fail(core, lease, NULL, HF_REASON_EXPIRED);
@@ -284,7 +284,8 @@ static void overtaken(struct hf_core *core, struct hf_lease *lease, const struct
     lease->pending = false;
     lease->others = true;
     int shift = lease->overtaken < 6 ? lease->overtaken : 6;
-    lease->renew_at_us = now_us + hf__random_below(core, lease->overtaken ? OVERTAKEN_US << shift : 0);
+    lease->renew_at_us =
+        now_us + hf__random_below(core, lease->overtaken ? OVERTAKEN_US << shift : 0);
     lease->overtaken++;
 }
 
@@ -378,7 +379,8 @@ static void renewed(struct hf_core *core, struct hf_request *request,
     if (lease->stopped && !HF_BUG(RENEW_AFTER_RELEASE)) {
         struct hf_errand *release = lease->release;
         lease->release = NULL;
-        if (release) hf__errand_start(core, release, 2 * lease->lease_ms + core->options.lease_ms, now_us);
+        if (release)
+            hf__errand_start(core, release, 2 * lease->lease_ms + core->options.lease_ms, now_us);
         hf__lease_unref(core, lease);
         return;
     }

@@ -118,8 +118,7 @@ static void begin(struct hf_core *core, struct hf_attempt *attempt, int64_t now_
         hf__attempt_fail_held(core, attempt, HF_ERR_HELD, now_us);
     } else if (is_first) {
         /* It is probably held: a read costs a fifth of a write that is refused. */
-        if (core->options.by_grant && hf__name_exclusive(attempt->name))
-            attempt->read_next = true;
+        if (core->options.by_grant && hf__name_exclusive(attempt->name)) attempt->read_next = true;
         hf__name_advance(core, attempt->name, now_us);
     }
 }

@@ -6,7 +6,7 @@
  * A1  Secrets are compared by their SHA-256, in constant time, all of them every time.
  * A2  A verified JWT is remembered until it expires or the keys change, never longer.
  * A3  Keys are fetched by a thread of their own: now and then, and when a well-formed token names
- * one that is not known, but not more often than every few seconds. Nobody else waits for that.
+ *     one that is not known, but not more often than every few seconds. Nobody else waits for that.
  */
 #include <errno.h>
 #include <nettle/memops.h>

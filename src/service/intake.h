@@ -2,10 +2,10 @@
  * What callers may send before it is looked at: the bodies of requests, and the memory they take.
  *
  * Invariants
- * B1  A body has at most HF_BODY_MAX bytes. More is answered with 413: at the header that says so, or
- *     as soon as it has come in; then the connection ends.
- * B2  Only bytes that are kept count, against what all callers may take together and what those of
- *     one address may. Where there is no room the answer is 503, never silence.
+ * B1  A body has at most HF_BODY_MAX bytes. More is answered with 413: at the header that says so,
+ * or as soon as it has come in; then the connection ends. B2  Only bytes that are kept count,
+ * against what all callers may take together and what those of one address may. Where there is no
+ * room the answer is 503, never silence.
  */
 #ifndef HF_SERVICE_INTAKE_H
 #define HF_SERVICE_INTAKE_H

@@ -445,9 +445,8 @@ int hf__server_start(struct hf_service *service, const struct hf_server_options 
         return code;
     }
     *ret = service->server = server; /* before the first request */
-    unsigned flags =
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG |
-        MHD_USE_SUPPRESS_DATE_NO_CLOCK; /* add_date */
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC |
+                     MHD_USE_ERROR_LOG | MHD_USE_SUPPRESS_DATE_NO_CLOCK; /* add_date */
     struct MHD_OptionItem secure[HF_TLS_OPTIONS] = {{MHD_OPTION_END, 0, NULL}};
     if (service->tls) {
         flags |= MHD_USE_TLS;

@@ -48,8 +48,8 @@ bool hf__service_time_is_fresh(struct hf_service *service)
 {
     int64_t now_us = hf__service_now_us(service);
     pthread_mutex_lock(&service->time_mutex);
-    bool fresh = service->store_time.known &&
-                 now_us - service->store_time.as_of_boot_us <= TIME_IS_FRESH_US;
+    bool fresh =
+        service->store_time.known && now_us - service->store_time.as_of_boot_us <= TIME_IS_FRESH_US;
     pthread_mutex_unlock(&service->time_mutex);
     return fresh;
 }

@@ -5,12 +5,14 @@
  * intake.c     bodies: how large, and how much of them at a time
  * socket.c     which connections are late, which callers have hung up
  * route.c      which path is whose
- * auth.c       who asks: tokens, JWTs (jwt.c, keys.c), certificates (tls.c)
+ * auth.c       who asks: tokens, JWTs (jwt.c, jwks.c), certificates (tls.c)
  * v1.c         LockServiceCentral's API (v1_request.c reads its requests)
- * v2.c         everything (v2_request.c); grant.c: what was granted; session.c; look.c: get and
- * list event.c      what happens to locks, as it happens dynamo.c     the DynamoDB API on the
- * embedded engine page.c       the page for people, and the documents metric.c     numbers for
- * Prometheus worker.c     threads for what waits
+ * v2.c         everything (v2_request.c); grant.c: what was granted; session.c; look.c: get and list
+ * event.c      what happens to locks, as it happens
+ * dynamo.c     the DynamoDB API on the embedded engine
+ * page.c       the page for people, and the documents
+ * metric.c     numbers for Prometheus
+ * worker.c     threads for what waits
  */
 #ifndef HF_SERVICE_SERVICE_H
 #define HF_SERVICE_SERVICE_H
@@ -80,16 +82,16 @@ struct hf_service {
     struct hf_sessions *sessions;
     struct hf_events *events;
     struct hf_workers *workers;
-    bool local;                 /* it listens on loopback alone */
-    int draining;               /* atomic */
-    int busy;                   /* atomic: exchanges that have begun and are not finished */
-    int waiting;                /* atomic: parked acquires */
+    bool local;   /* it listens on loopback alone */
+    int draining; /* atomic */
+    int busy;     /* atomic: exchanges that have begun and are not finished */
+    int waiting;  /* atomic: parked acquires */
 
     pthread_mutex_t calls_mutex;
     struct hf_list calls; /* of exchanges, at the store */
     int64_t body_bytes;   /* atomic: kept, of requests that have not been finished (intake.c) */
     int64_t body_bytes_of[HF_ADDRESS_BUCKETS]; /* atomic: the same by address */
-    int64_t ready_us;     /* atomic: when the store last answered /readyz */
+    int64_t ready_us;                          /* atomic: when the store last answered /readyz */
 
     pthread_mutex_t time_mutex;
     struct hf_store_time store_time; /* for v1 */

@@ -208,8 +208,8 @@ static void finished(struct hf_exchange *exchange, bool received)
 static void begin_acquire(struct hf_exchange *exchange);
 
 /*
- * Whether it is still held is for the store to say: it may have been released or lost through another
- * service. So the grant is renewed, and if it has gone the lock is acquired anew.
+ * Whether it is still held is for the store to say: it may have been released or lost through
+ * another service. So the grant is renewed, and if it has gone the lock is acquired anew.
  */
 static void confirmed_again(void *user, int code, const struct hf_error *error)
 {
@@ -411,7 +411,8 @@ static struct grant_call *read_grant(struct hf_exchange *exchange, uint32_t also
     struct hf_v2_body *body = &call->body;
     if (!hf__v2_name(exchange) || !hf__v2_read(exchange, BIT(GRANT) | also, body)) return NULL;
     if (!body->grant.ptr) {
-        hf__answer_error(exchange, 400, "invalid", "\"grant\": missing; send what acquire answered");
+        hf__answer_error(exchange, 400, "invalid",
+                         "\"grant\": missing; send what acquire answered");
         return NULL;
     }
     if (!hf__grant_parse(body->grant, &call->which)) {
@@ -419,8 +420,8 @@ static struct grant_call *read_grant(struct hf_exchange *exchange, uint32_t also
         return NULL;
     }
     struct hf_slice id = hf__id_text(&exchange->arena, &call->which.grant);
-    body->grant = hf__arena_printf(&exchange->arena, "%s%.*s", call->which.limit ? "s" : "",
-                                   HF_FMT(id));
+    body->grant =
+        hf__arena_printf(&exchange->arena, "%s%.*s", call->which.limit ? "s" : "", HF_FMT(id));
     call->which.name = exchange->parts[2];
     call->which.owner = hf__slice_str(exchange->caller.owner);
     if (exchange->arena.failed) {
@@ -547,9 +548,9 @@ static void release_by_record(struct hf_exchange *exchange)
     struct grant_call *call = exchange->user;
     struct hf_error error;
     drop_entry(call);
-    int code = hf__release_by_grant_async(exchange->service->client, &call->which,
-                                          data_of(&call->body), call->body.data.len,
-                                          released_by_record, exchange, &error);
+    int code =
+        hf__release_by_grant_async(exchange->service->client, &call->which, data_of(&call->body),
+                                   call->body.data.len, released_by_record, exchange, &error);
     if (code != 0) released_by_record(exchange, code, &error);
 }
 
@@ -628,9 +629,9 @@ void hf__v2_force(struct hf_exchange *exchange)
         return;
     }
     exchange->user = body;
-    int code = hf__force_async(exchange->service->client, exchange->parts[2].ptr,
-                               exchange->caller.owner, body->reason.ptr, FORCE_MS, forced, exchange,
-                               &error);
+    int code =
+        hf__force_async(exchange->service->client, exchange->parts[2].ptr, exchange->caller.owner,
+                        body->reason.ptr, FORCE_MS, forced, exchange, &error);
     if (code != 0) forced(exchange, code, &error);
 }
 

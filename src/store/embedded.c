@@ -7,10 +7,11 @@
  * E2  A write is answered after its commit, never before: what was answered
  *     survives a crash (WAL, synchronous=FULL).
  * E3  Readers have connections of their own, opened when they are first needed,
- *     and see every commit that was answered before they began. A database in memory has only the
- * writer's. E4  The store's time is the boot clock plus an offset kept in the file, set anew after
- * a reboot and never set back: it does not jump when somebody sets the wall clock, and all
- * processes on the file agree on it.
+ *     and see every commit that was answered before they began. A database in
+ *     memory has only the writer's.
+ * E4  The store's time is the boot clock plus an offset kept in the file, set anew
+ *     after a reboot and never set back: it does not jump when somebody sets the
+ *     wall clock, and all processes on the file agree on it.
  */
 #include <errno.h>
 #include <fcntl.h>

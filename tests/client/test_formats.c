@@ -199,7 +199,8 @@ static void hand_on(const struct row *row, const char *table, bool shared)
         CHECK_INT(code, row->expires ? 0 : HF_ERR_UNSUPPORTED);
         if (code != 0) break;
         CHECK_INT(status.token, token);
-        int64_t least_ms = shared ? 60000 : 70000; /* where only an expiry is told, in whole seconds */
+        int64_t least_ms =
+            shared ? 60000 : 70000; /* where only an expiry is told, in whole seconds */
         CHECK(status.lease_ms >= least_ms && status.lease_ms <= least_ms + 2500);
         CHECK(status.left_ms > 50000 && status.left_ms <= least_ms + 2500);
     }

@@ -48,7 +48,8 @@ static const char *apply(const struct hf_op *op, const char *before)
 }
 
 #define OWN                                                                                          \
-    "{\"by\":{\"S\":\"" WRITE "\"},\"expires\":{\"N\":\"1790000020000\"},\"grant\":{\"S\":\"" GRANT                               \
+    "{\"by\":{\"S\":\"" WRITE                                                                        \
+    "\"},\"expires\":{\"N\":\"1790000020000\"},\"grant\":{\"S\":\"" GRANT                            \
     "\"},\"key\":{\"S\":\"job\"},\"lease\":{\"N\":\"20000\"},\"owner\":{\"S\":\"alice\"},"           \
     "\"since\":{\"N\":\"1790000000000\"},\"token\":{\"N\":\"1790000000000001\"},\"version\":{\"N\":" \
     "\"1\"}}"

@@ -1,6 +1,6 @@
 /*
- * What stands behind the base64 of tokens and key sets: a header, a newline, claims, a newline, a key
- * set. The fuzzer would hardly find its way through the encoding.
+ * What stands behind the base64 of tokens and key sets: a header, a newline, claims, a newline, a
+ * key set. The fuzzer would hardly find its way through the encoding.
  */
 #include "base/text.h"
 #include "fuzz.h"

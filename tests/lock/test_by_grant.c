@@ -1,12 +1,12 @@
 /*
- * Several act for one grant, in virtual time: two services on one table, and a command that was given
- * the grant. Each test runs for every format that has leases.
+ * Several act for one grant, in virtual time: two services on one table, and a command that was
+ * given the grant. Each test runs for every format that has leases.
  */
 #include "harness/rig.h"
 
 static struct rig rig;
 static struct rig_client *const a = &rig.clients[0], *const b = &rig.clients[1],
-                               *const c = &rig.clients[2];
+                                *const c = &rig.clients[2];
 static const struct hf_format *format;
 static struct hf_job job;
 
@@ -33,10 +33,8 @@ static void start(void)
 
 static struct hf_by_grant which(const struct hf_grant *grant, bool keep)
 {
-    return (struct hf_by_grant){.name = HF_LIT("space:job"),
-                                .grant = grant->id,
-                                .limit = grant->limit,
-                                .keep = keep};
+    return (struct hf_by_grant){
+        .name = HF_LIT("space:job"), .grant = grant->id, .limit = grant->limit, .keep = keep};
 }
 
 static struct hf_grant *acquire(int client, int64_t limit)
@@ -93,7 +91,8 @@ static void renewed_here_and_there(void)
     CHECK_INT(renew_at(b, grant, 0), 0);
     rig_run(&rig, LEASE_MS / 2);
     CHECK_INT(renew_own(a, grant), 0);
-    /* It was written, and not only believed: b does not give the lock away before a's time is up. */
+    /* It was written, and not only believed: b does not give the lock away before a's time is up.
+     */
     int64_t left_ms = hf__grant_left_us(grant, rig.now_us) / 1000;
     CHECK(left_ms > LEASE_MS * 9 / 10);
     rig_run(&rig, left_ms - 10);
@@ -270,6 +269,42 @@ FOR_ALL_FORMATS(a_lost_answer_is_resolved)
 FOR_ALL_FORMATS(only_the_one_who_was_found_is_forced)
 FOR_ALL_FORMATS(readers_keep_their_lease)
 
+static void live_through_it(void)
+{
+    struct hf_core_options options = rig_defaults();
+    options.period_ms = options.warn_ms = 0;
+    options.by_grant = true;
+    options.session = HF_USE_SESSION_NEVER;
+    rig_init(&rig);
+    if (rig_add(&rig, &options) == 0 && rig_add(&rig, &options) == 1 &&
+        rig_acquire(&rig, 0, "space:job", 3000, 0) == 0) {
+        struct hf_job jobs[4] = {0};
+        const struct hf_release how = {.reason = HF_REASON_RELEASED};
+        rig_run(&rig, 3000);
+        if (a->last_grant) {
+            const struct hf_grant copy = *a->last_grant;
+            struct hf_by_grant by = which(&copy, true);
+            hf__core_adopt(&b->core, &by, 20000, &jobs[0], rig.now_us);
+            rig_run(&rig, 3000);
+            by.keep = false;
+            hf__core_adopt(&b->core, &by, 0, &jobs[1], rig.now_us);
+            hf__core_force(&a->core, HF_LIT("space:other"), HF_LIT("me"), HF_LIT("why"), 3000,
+                           &jobs[2], rig.now_us);
+            rig_run(&rig, 9000); /* what a had is over, and b keeps it */
+            hf__core_release_by_grant(&b->core, &by, &how, &jobs[3], rig.now_us);
+            rig_run(&rig, 60000);
+            CHECK_INT(b->jobs, 3);
+            CHECK_INT(a->jobs, 1);
+        }
+    }
+    rig_free(&rig);
+}
+
+TEST(every_allocation_may_fail)
+{
+    hf_test_torture(live_through_it);
+}
+
 int main(int argc, char **argv)
 {
     static const struct hf_test tests[] = {
@@ -285,6 +320,7 @@ int main(int argc, char **argv)
         RUN(by_grant_a_lost_answer_is_resolved),
         RUN(by_grant_only_the_one_who_was_found_is_forced),
         RUN(by_grant_readers_keep_their_lease),
+        RUN(every_allocation_may_fail),
     };
     return RUN_TESTS(tests);
 }

@@ -155,16 +155,15 @@ void sim_entry_event(struct sim_client *client, struct hf_grant *grant)
     sim_trace(client->world, "%s: a caller's %.*s ENDED %s%s%s", client->owner,
               HF_FMT(hf__name_text(grant->name)), hf_reason_name(grant->reason),
               grant->detail ? ", " : "", grant->detail ? grant->detail : "");
-    /* What a service says of it to those who listen is true. A process may say that it expired here. */
+    /* What a service says of it to those who listen is true. A process may say that it expired
+     * here. */
     bool lost = grant->reason > HF_REASON_ABANDONED && grant->reason != HF_REASON_UNREACHABLE &&
                 grant->reason != HF_REASON_UNCONFIRMED &&
                 (grant->reason != HF_REASON_EXPIRED || client->by_grant);
     if (lost) sim_check_dead(client->world, &grant->id);
     if (entry->releasing) {
         bool released = grant->reason == HF_REASON_RELEASED || grant->reason == HF_REASON_CLOSED;
-        int code = released                                    ? 0
-                   : lost                                      ? HF_ERR_LOST
-                                                               : HF_ERR_OUTCOME_UNKNOWN;
+        int code = released ? 0 : lost ? HF_ERR_LOST : HF_ERR_OUTCOME_UNKNOWN;
         answer(entry->releasing, code, NULL);
     }
     hf__grant_free(&client->core, grant);
@@ -270,8 +269,7 @@ void sim_call_acquired(struct sim_client *client, struct hf_attempt *attempt)
         call->grant = grant->id;
         if (call->over) { /* nobody to tell: it is given back */
             const struct hf_release how = {.reason = HF_REASON_RELEASED};
-            hf__core_release(&client->core, grant, &how,
-                             sim_boot_us(client, client->world->t));
+            hf__core_release(&client->core, grant, &how, sim_boot_us(client, client->world->t));
             return;
         }
     }
@@ -288,7 +286,8 @@ void sim_call_done(struct sim_client *client, struct hf_job *job)
         answer(call, job->code, NULL);
         return;
     }
-    if (job->code == HF_ERR_LOST && !call->asked_record) { /* lost here: what does the record say? */
+    if (job->code == HF_ERR_LOST &&
+        !call->asked_record) { /* lost here: what does the record say? */
         call->job = (struct hf_job){.user = call, .calls_back = true};
         by_record(call, sim_boot_us(client, client->world->t));
         return;

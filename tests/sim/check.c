@@ -202,7 +202,8 @@ void sim_check_revived(struct sim_world *world, const struct hf_op *op)
 void sim_check_alive(struct sim_world *world, const struct hf_id *grant, int64_t limit)
 {
     if (is_listed(world->dead, world->dead_count, grant) &&
-        !sim_check_is_robbed(world, grant, limit) && !held_in(world, world->revived, world->revived_count, grant, limit))
+        !sim_check_is_robbed(world, grant, limit) &&
+        !held_in(world, world->revived, world->revived_count, grant, limit))
         sim_fail(world, "I3: a grant that was lost or released is told as held");
 }
 

@@ -26,20 +26,13 @@ static const struct {
     const char *name;
     unsigned fault;
 } fault_names[] = {
-    {"loss", SIM_LOSS},
-    {"duplicates", SIM_DUPLICATES},
-    {"delays", SIM_DELAYS},
-    {"pauses", SIM_PAUSES},
-    {"crashes", SIM_CRASHES},
-    {"cancels", SIM_CANCELS},
-    {"clocks", SIM_CLOCKS},
-    {"ttl", SIM_TTL},
-    {"hands", SIM_HANDS},
-    {"foreign", SIM_FOREIGN},
-    {"errors", SIM_ERRORS},
-    {"services", SIM_SERVICES},
-    {"all", SIM_ALL_FAULTS},
-    {"none", 0},
+    {"loss", SIM_LOSS},       {"duplicates", SIM_DUPLICATES},
+    {"delays", SIM_DELAYS},   {"pauses", SIM_PAUSES},
+    {"crashes", SIM_CRASHES}, {"cancels", SIM_CANCELS},
+    {"clocks", SIM_CLOCKS},   {"ttl", SIM_TTL},
+    {"hands", SIM_HANDS},     {"foreign", SIM_FOREIGN},
+    {"errors", SIM_ERRORS},   {"services", SIM_SERVICES},
+    {"all", SIM_ALL_FAULTS},  {"none", 0},
 };
 
 #ifdef HF_MUTANTS

@@ -48,7 +48,7 @@ enum sim_fault {
     SIM_TTL = 1 << 7,
     SIM_HANDS = 1 << 8, /* deletion by hand and force-release */
     SIM_FOREIGN = 1 << 9,
-    SIM_ERRORS = 1 << 10,  /* throttling, 5xx */
+    SIM_ERRORS = 1 << 10,   /* throttling, 5xx */
     SIM_SERVICES = 1 << 11, /* not a fault: several act for one grant */
     SIM_ALL_FAULTS = (1 << 12) - 1,
 };
@@ -83,7 +83,7 @@ struct sim_cell {
     bool past_exists[SIM_PAST];
     int64_t most_token; /* ever granted */
     int64_t changed_t;
-    int lock;           /* index, or -1 */
+    int lock; /* index, or -1 */
 };
 
 struct sim_message {
@@ -142,8 +142,8 @@ struct sim_caller {
     bool has_grant;
     bool robbed;
     struct hf_id grant;
-    int64_t told_until_us; /* on its own clock */
-    struct sim_call *call; /* under way */
+    int64_t told_until_us;    /* on its own clock */
+    struct sim_call *call;    /* under way */
     struct sim_client *asked; /* who granted the last one, and what it was */
     struct hf_id last;
     int last_lock;
