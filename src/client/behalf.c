@@ -14,6 +14,8 @@ static void call_back(struct hf_client *client, struct hf_chore *chore)
     struct hf_async *async = HF_CONTAINER(chore, struct hf_async, chore);
     if (async->adopted)
         async->adopted(async->user, async->job.code, async->lock, &async->job.error);
+    else if (async->released)
+        async->released(async->user, async->job.code, async->job.already, &async->job.error);
     else async->done(async->user, async->job.code, &async->job.error);
     hf__free(async);
     pthread_mutex_lock(&client->mutex);

@@ -62,9 +62,11 @@ bool hf__grant_parse(struct hf_slice text, struct hf_by_grant *ret);
 int hf__adopt_async(struct hf_client *client, const struct hf_by_grant *which, int64_t lease_ms,
                     hf_event_fn on_event, void *lock_user, hf_acquired_fn done, void *user,
                     struct hf_error *reterr);
+/* `already`: it had been released before. */
+typedef void (*hf_released_fn)(void *user, int code, bool already, const struct hf_error *error);
 /* Releases one, with data that is stored as it is released; NULL: what is there stays. */
 int hf__release_by_grant_async(struct hf_client *client, const struct hf_by_grant *which,
-                               const void *data, size_t size, hf_done_fn done, void *user,
+                               const void *data, size_t size, hf_released_fn done, void *user,
                                struct hf_error *reterr);
 
 /* Enters the client; NULL: it has not, and the error says why. */

@@ -46,8 +46,7 @@ static int parse(const struct hf_client *client, const char *text, struct hf_by_
     if (hash) ret->name = hf__slice(text, (size_t)(hash - text));
     if (!hash || !hf__grant_parse(hf__slice_str(hash + 1), ret))
         return hf__error_set(reterr, HF_ERR_INVALID,
-                             "invalid grant \"%.64s\": expected what acquiring printed, NAME#…",
-                             text ? text : "");
+                             "invalid grant: expected what acquiring printed, NAME#…");
     const char *refusal = client->core.options.format->refuses_name(ret->name);
     if (refusal) return hf__error_set(reterr, HF_ERR_INVALID, "invalid grant: %s", refusal);
     return 0;
@@ -122,14 +121,15 @@ int hf__adopt_async(struct hf_client *client, const struct hf_by_grant *given, i
 }
 
 int hf__release_by_grant_async(struct hf_client *client, const struct hf_by_grant *which,
-                               const void *data, size_t size, hf_done_fn done, void *user,
+                               const void *data, size_t size, hf_released_fn done, void *user,
                                struct hf_error *reterr)
 {
     const struct hf_release how = {.reason = HF_REASON_RELEASED,
                                    .has_data = data != NULL,
                                    .data = hf__slice(data, data ? size : 0)};
-    struct hf_async *async = hf__async_begin(client, done, user, reterr);
+    struct hf_async *async = hf__async_begin(client, NULL, user, reterr);
     if (!async) return reterr->code;
+    async->released = done;
     hf__core_release_by_grant(&client->core, which, &how, &async->job, hf__client_now_us(client));
     hf__client_leave(client);
     return 0;

@@ -37,6 +37,7 @@ struct hf_async {
     void (*done)(void *user, int code, const struct hf_error *error);
     struct hf_lock *lock;   /* of an adoption, made in advance … */
     hf_acquired_fn adopted; /* … which calls this instead */
+    void (*released)(void *user, int code, bool already, const struct hf_error *error);
     void *user;
 };
 

@@ -105,8 +105,7 @@ static void parse_open(const struct hf_layout *layout, struct hf_arena *arena, b
     ret->exclusive = true;
     ret->readers = shared ? (int64_t)readers->map.count : 0;
     /* A heartbeat keeps the token; each reader who comes in makes a new one. */
-    ret->identity =
-        shared ? HF_LIT("readers") : hf__arena_printf(arena, "%lld", (long long)ret->token);
+    ret->identity = hf__arena_printf(arena, "%lld", (long long)ret->token);
     ret->liveness.lease_ms = lease_ms;
     if (layout->trust_clock && hf__item_int(item, "lockAcquiredTimeUnixMs", 1, &acquired_ms) &&
         acquired_ms < INT64_MAX / 4000)

@@ -71,6 +71,7 @@ struct hf_claim {
     int64_t token_start;
     int64_t ttl_unix_s; /* release: when the record may be deleted; 0: never */
     bool last;          /* release of a shared lock: as the last one inside */
+    bool is_wanted;     /* release: its holder wants it, and it is remembered */
 
     bool has_data;
     bool keep_data; /* the data is written only where none is stored */

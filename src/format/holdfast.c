@@ -15,8 +15,9 @@
  * H4  `ttl` exists only while nobody holds the lock.
  * H5  `by` names the write that made the version. Several may act for one grant,
  *     and a version alone does not say whose write it was.
- * H6  `released` is the grant that was released last: whoever asks again hears
- *     that it was, and not that it was lost.
+ * H6  `released` is the grant that was last released by its holder, not one that
+ *     ran out: whoever releases it again hears that it was, and not that it was
+ *     lost.
  */
 #include "format/holdfast.h"
 
@@ -296,7 +297,7 @@ static void release(const struct hf_layout *layout, struct hf_arena *arena,
     if (HF_BUG(RELEASE_ANY)) condition = hf__cond_exists(arena, "grant");
     struct hf_update *update = hf__keyed_update(layout, arena, claim->name, condition, ret);
     write_free(arena, claim->ttl_unix_s, update);
-    hf__update_set(arena, update, "released", hf__s(grant));
+    if (claim->is_wanted) hf__update_set(arena, update, "released", hf__s(grant));
     write_data(arena, claim, update);
 }
 

@@ -341,7 +341,7 @@ static void granted(struct hf_core *core, struct hf_attempt *attempt, int at,
     } else {
         struct hf_lease *own = attempt->own;
         own->expires_unix_ms = try.expires_unix_ms;
-        hf__lease_begin(core, own, &try.grant, try.sent_us, now_us);
+        hf__lease_begin(core, own, &try.by, try.sent_us, now_us);
         hf__lease_add(core, own, grant, now_us);
         attempt->use_session = false;
     }
@@ -377,6 +377,7 @@ static struct hf_try *new_try(struct hf_core *core, struct hf_attempt *attempt, 
     struct hf_try *try = &attempt->tries[attempt->try_count++];
     *try = (struct hf_try){.sent_us = now_us, .unsure = true};
     hf__new_id(core, &try->grant);
+    hf__new_id(core, &try->by);
     if (HF_BUG(ONE_ID) && has_first) try->grant = first;
     if (hf__attempt_wants_session(attempt)) {
         try->session = attempt->want.session ? attempt->want.session : core->session;
@@ -399,7 +400,7 @@ static void claim_of(struct hf_core *core, const struct hf_attempt *attempt,
         .session = try->session ? &try->session->id : NULL,
         .limit = want->limit,
         .version = 1,
-        .by = try->grant, /* as new as the grant */
+        .by = try->by,
         .token = try->token,
         .lease_ms = attempt->own ? attempt->own->lease_ms : 0,
         .expires_unix_ms = try->expires_unix_ms,

@@ -321,6 +321,7 @@ static void finish_closing(struct hf_core *core)
 static void close_some(struct hf_core *core, int64_t now_us)
 {
     if (now_us >= core->close_by_us) {
+        hf__errands_fail(core, now_us);
         for (struct hf_list *at = core->leases.next, *next; at != &core->leases; at = next) {
             next = at->next;
             struct hf_lease *lease = HF_CONTAINER(at, struct hf_lease, node);

@@ -243,6 +243,7 @@ struct hf_job {
     int64_t need_until_us;  /* ensure */
     struct hf_grant *grant; /* ensure; of an adoption that keeps it, the result: the caller's */
     struct hf_confirmed confirmed; /* of an adoption */
+    bool already;                  /* a release by grant: it had been released before */
     bool calls_back;               /* for whoever drives the core: nobody waits for it */
     void *user;
 };
@@ -271,6 +272,7 @@ enum { HF_TRIES_KEPT = 8 };
 
 struct hf_try {
     struct hf_id grant;
+    struct hf_id by;          /* of the write */
     struct hf_lease *session; /* NULL: own lease; counted */
     int64_t sent_us;
     int64_t expires_unix_ms;

@@ -68,14 +68,12 @@ static void give_up(struct hf_core *core, struct hf_errand *errand, int code, in
     struct hf_grant *grant = errand->grant;
     enum hf_errand_kind kind = errand->kind;
     struct hf_job *job = errand->job;
-    bool looks = errand->looks;
     if (errand->sent) code = HF_ERR_OUTCOME_UNKNOWN; /* an earlier copy may have landed */
     finish(core, errand);
     if (kind == HF_ERRAND_RELEASE && grant)
         hf__grant_end(core, grant, HF_REASON_UNCONFIRMED, code, hf_error_meaning(code), now_us);
     if (kind == HF_ERRAND_EXPIRE && grant)
-        hf__grant_end(core, grant, looks ? HF_REASON_ABANDONED : HF_REASON_UNREACHABLE, code,
-                      hf_error_meaning(code), now_us);
+        hf__grant_end(core, grant, HF_REASON_ABANDONED, code, hf_error_meaning(code), now_us);
     if (job) hf__job_done(core, job, code, "the store: %s", hf_error_meaning(code));
 }
 
@@ -103,6 +101,8 @@ static void build(struct hf_core *core, struct hf_errand *errand, struct hf_requ
     case HF_ERRAND_RELEASE:
     case HF_ERRAND_GIVE_BACK:
         errand->claim.ttl_unix_s = hf__ttl_unix_s(core, now_us, 0);
+        errand->claim.is_wanted =
+            errand->kind == HF_ERRAND_RELEASE || errand->kind == HF_ERRAND_BY_GRANT;
         format->release(layout, arena, &errand->claim, op);
         break;
     case HF_ERRAND_RETIRE:
@@ -134,7 +134,8 @@ static void missing(struct hf_core *core, struct hf_errand *errand, const struct
     struct hf_job *job = errand->job;
     enum hf_errand_kind kind = errand->kind;
     /* An earlier copy of the release may have done it, or somebody else who has the grant. */
-    bool released = errand->sent || hf__id_is(&errand->claim.grant, record->released);
+    bool sent = errand->sent;
+    bool released = sent || hf__id_is(&errand->claim.grant, record->released);
     struct hf_error lost;
     hf__explain_lost(record, &errand->claim.grant, &lost);
     hf__error_prefix(&lost, "lock \"%s\"", errand->name->text);
@@ -142,13 +143,18 @@ static void missing(struct hf_core *core, struct hf_errand *errand, const struct
     if (grant && kind == HF_ERRAND_RELEASE &&
         (released || !(hf__record_is_held(record) || hf__id_is(&grant->id, record->forced))))
         hf__grant_end(core, grant, grant->reason, 0, NULL, now_us);
-    else if (grant && kind == HF_ERRAND_EXPIRE && released)
-        hf__grant_end(core, grant, HF_REASON_ABANDONED, 0, "released elsewhere", now_us);
+    else if (grant && kind == HF_ERRAND_EXPIRE && sent)
+        hf__grant_end(core, grant, HF_REASON_EXPIRED, 0, NULL, now_us);
+    else if (grant && kind == HF_ERRAND_EXPIRE && !hf__id_is(&grant->id, record->forced))
+        /* Released elsewhere, or lost: who acted for it last has said which. */
+        hf__grant_end(core, grant, HF_REASON_ABANDONED, 0, "ended elsewhere", now_us);
     else if (grant && (kind == HF_ERRAND_RELEASE || kind == HF_ERRAND_EXPIRE ||
                        grant->state == HF_GRANT_HELD))
         hf__grant_end_as(core, grant, record, now_us); /* unless our own release removed it */
-    if (job && kind == HF_ERRAND_BY_GRANT && released) hf__job_done(core, job, 0, " ");
-    else if (job) hf__job_done(core, job, HF_ERR_LOST, "%s", lost.message);
+    if (job && kind == HF_ERRAND_BY_GRANT && released) {
+        job->already = !sent;
+        hf__job_done(core, job, 0, " ");
+    } else if (job) hf__job_done(core, job, HF_ERR_LOST, "%s", lost.message);
 }
 
 /* Others act for the same grant, and have changed its version. */
@@ -366,6 +372,21 @@ void hf__errands_forget(struct hf_core *core, struct hf_grant *grant)
         errand->job = NULL;
         finish(core, errand);
         if (job) hf__job_done(core, job, HF_ERR_LOST, "the lock is not held any more");
+    }
+}
+
+void hf__errands_fail(struct hf_core *core, int64_t now_us)
+{
+    for (struct hf_list *at = core->errands.next, *next; at != &core->errands; at = next) {
+        struct hf_errand *errand = HF_CONTAINER(at, struct hf_errand, node);
+        next = at->next;
+        if (errand->kind == HF_ERRAND_BY_GRANT && errand->job) {
+            struct hf_job *job = errand->job;
+            errand->job = NULL;
+            hf__job_done(core, job, errand->sent ? HF_ERR_OUTCOME_UNKNOWN : HF_ERR_CLOSED,
+                         "lock \"%s\": the client was closed", errand->name->text);
+            give_up(core, errand, HF_ERR_CLOSED, now_us);
+        }
     }
 }
 

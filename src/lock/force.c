@@ -37,6 +37,7 @@ struct force {
     bool revoked;            /* the holder has been told */
     bool noted;
     bool found;      /* whom it is about */
+    bool readers;    /* … are several who keep leases of their own in one record */
     bool unsure;     /* a write that takes it away may have landed */
     int64_t version; /* of the session, when it was told */
     int64_t deadline_us;
@@ -66,8 +67,9 @@ static void end_ours(struct hf_core *core, struct force *force, int64_t now_us)
     struct hf_claim claim = {.name = hf__name_text(name)};
     struct hf_error detail;
     hf__error_set(&detail, 0, "by %.*s: %.*s", HF_FMT(force->by), HF_FMT(force->reason));
-    for (struct hf_list *at = name->grants.next; at != &name->grants; at = at->next) {
+    for (struct hf_list *at = name->grants.next, *next; at != &name->grants; at = next) {
         struct hf_grant *grant = HF_CONTAINER(at, struct hf_grant, of_name);
+        next = at->next;
         claim.grant = grant->id;
         claim.limit = grant->limit;
         bool is_it = force->record.exclusive ? core->options.format->holds(&force->record, &claim)
@@ -75,7 +77,7 @@ static void end_ours(struct hf_core *core, struct force *force, int64_t now_us)
         if (!is_it || grant->state == HF_GRANT_RELEASING) continue;
         if (!grant->lease->is_session) grant->lease->stopped = true;
         hf__grant_end(core, grant, HF_REASON_FORCED, 0, detail.message, now_us);
-        return; /* there is one at the most */
+        if (!force->readers) return; /* there is one; and others may have gone with it */
     }
 }
 
@@ -240,6 +242,7 @@ static void remember_holders(struct force *force)
     const struct hf_record *record = &force->record;
     struct hf_arena *arena = &force->arena;
     force->found = true;
+    force->readers = record->readers > 0;
     force->owner = hf__arena_copy(arena, record->owner);
     force->identity = hf__arena_copy(arena, record->identity);
     force->members = hf__arena_zalloc(arena, record->member_count + 1, sizeof *force->members);
@@ -289,7 +292,8 @@ static void gone(struct hf_core *core, struct force *force, bool held, int64_t n
 {
     bool cannot_tell =
         held && force->record.exclusive &&
-        (force->identity.len == 0 || (core->options.format->can & HF_HEARTBEAT_RENAMES));
+        (force->identity.len == 0 || (core->options.format->can & HF_HEARTBEAT_RENAMES) ||
+         (force->readers && force->record.readers > 0)); /* one more has come in */
     (void)now_us;
     if (!force->found) finish(core, force, HF_ERR_ABSENT, "nobody holds it");
     else if (cannot_tell && force->unsure)
@@ -322,6 +326,10 @@ static void was_read(struct hf_core *core, struct hf_request *request,
     bool held = hf__record_is_held(&force->record);
     if (held && !force->found) {
         remember_holders(force);
+        if (force->arena.failed) {
+            finish(core, force, HF_ERR_NO_MEMORY, "out of memory");
+            return;
+        }
         choose_holder(force,
                       force->record.exclusive ? &force->record.holder : &force->record.members[0]);
     } else {

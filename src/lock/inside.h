@@ -190,6 +190,8 @@ void hf__errand_start(struct hf_core *core, struct hf_errand *errand, int64_t pa
 void hf__errand_free(struct hf_core *core, struct hf_errand *errand);
 /* Ends early what is done for a grant that has ended otherwise. */
 void hf__errands_forget(struct hf_core *core, struct hf_grant *grant);
+/* Those that somebody waits for: the client is closed. */
+void hf__errands_fail(struct hf_core *core, int64_t now_us);
 /*
  * Gives back a grant or an intent that may be in the record as the claim has it; one that others
  * have renewed since is theirs. Best effort. kind as in a text.

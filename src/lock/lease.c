@@ -179,7 +179,7 @@ static void ask_record(struct hf_core *core, struct hf_lease *lease, struct hf_g
 {
     struct hf_errand *errand = hf__errand_for(core, HF_ERRAND_EXPIRE, grant);
     if (!errand) {
-        hf__grant_end(core, grant, HF_REASON_EXPIRED, HF_ERR_NO_MEMORY, NULL, now_us);
+        hf__grant_end(core, grant, HF_REASON_ABANDONED, HF_ERR_NO_MEMORY, NULL, now_us);
         return;
     }
     errand->looks = lease->others && !HF_BUG(GIVE_BACK_ANY);

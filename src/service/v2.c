@@ -90,6 +90,7 @@ static void answer_release(struct hf_exchange *exchange, const struct hf_entry *
         hf__answer_end(exchange, &json);
         break;
     case HF_REASON_UNCONFIRMED:
+    case HF_REASON_ABANDONED: /* the service is being stopped */
         hf__answer_error(exchange, 504, "outcome-unknown",
                          "the store did not confirm the release; the lock expires by itself");
         break;
@@ -517,7 +518,7 @@ void hf__v2_renew(struct hf_exchange *exchange)
     if (code != 0) renewed(exchange, code, &error);
 }
 
-static void released_by_record(void *user, int code, const struct hf_error *error)
+static void released_by_record(void *user, int code, bool already, const struct hf_error *error)
 {
     struct hf_exchange *exchange = user;
     struct hf_service *service = exchange->service;
@@ -527,10 +528,12 @@ static void released_by_record(void *user, int code, const struct hf_error *erro
         hf__answer_failure(exchange, code, error);
         return;
     }
-    hf__count(&service->metrics.ended[HF_REASON_RELEASED]);
-    hf__event(
-        service->events,
-        &(struct hf_happening){.type = "released", .lock = name, .owner = exchange->caller.owner});
+    if (!already) {
+        hf__count(&service->metrics.ended[HF_REASON_RELEASED]);
+        hf__event(service->events, &(struct hf_happening){.type = "released",
+                                                          .lock = name,
+                                                          .owner = exchange->caller.owner});
+    }
     hf__answer_begin(exchange, 200, &json);
     hf__put_text(&json, "name", name);
     hf__put_bool(&json, "released", true);
@@ -551,7 +554,7 @@ static void release_by_record(struct hf_exchange *exchange)
     int code =
         hf__release_by_grant_async(exchange->service->client, &call->which, data_of(&call->body),
                                    call->body.data.len, released_by_record, exchange, &error);
-    if (code != 0) released_by_record(exchange, code, &error);
+    if (code != 0) released_by_record(exchange, code, false, &error);
 }
 
 /* Who releases first has it; the client's thread takes it from here (`happened`). */

@@ -3,6 +3,7 @@
 A caller may believe in its lock for left_ms from the moment before it asked. Each row is a bug that once broke
 this, or hid it. A and B are two services on one store.
 """
+import base64
 import concurrent.futures
 import contextlib
 import email.utils
@@ -497,6 +498,84 @@ class Force(ServiceTest):
             connection.close()
         case.equal(statuses, [200] + [423] * 5, "of those who waited")
         case.equal(forcing.post(f"/v2/locks/{case.lock}/acquire").status, 423, "the lock of who came in is free")
+
+
+    @cases("fail-open")
+    def test_readers_who_come_later_are_not_forced(self, case):
+        case.holder(lock=f"{case.lock}-2")  # which makes the table
+        forcing = case.start_slow(UpdateItem=1)
+        first = case.holder(case.b, mode="shared", lease_ms=20000)
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(
+            forcing.post(f"/v2/locks/{case.lock}/force-release", {"reason": "test"})))
+        thread.start()
+        time.sleep(0.4)  # its write is on the way
+        case.equal(first.release(case.b).status, 200)
+        later = case.holder(case.b, mode="shared", lease_ms=20000)
+        thread.join(timeout=harness.ENOUGH)
+        case.equal(later.renew(case.b).status, 200, answers)
+
+    @cases("fail-open", count=1)
+    def test_all_readers_here_hear_of_a_force(self, case):
+        listener = Listener(case.a)
+        self.addCleanup(listener.close)
+        readers = [case.holder(mode="shared", lease_ms=20000) for _ in range(3)]
+        case.equal(case.a.post(f"/v2/locks/{case.lock}/force-release", {"reason": "test"}).status, 200)
+        for reader in readers:
+            case.equal(reader.renew(case.a).status, 409)
+        case.equal(case.a.metric("locks_held"), 0)
+
+
+class Truth(ServiceTest):
+    """What is said of an end is what has happened."""
+
+    @cases("holdfast")
+    def test_a_late_release_of_what_expired_is_not_a_release(self, case):
+        listener = Listener(case.a)
+        self.addCleanup(listener.close)
+        first = case.holder(lease_ms=500)
+        listener.wait_for(type="lost", reason="expired")
+        case.holder(case.b, lease_ms=20000)
+        for service in case.services:
+            answer = first.release(service)
+            case.equal((answer.status, answer["error"]), (409, "lost"), answer)
+        case.equal([event for event in listener.events if event["type"] == "released"], [])
+
+    @cases("holdfast", "awslabs", arguments=("--lease", "1500ms"))
+    def test_what_was_released_elsewhere_is_not_lost(self, case):
+        listener = Listener(case.b)
+        self.addCleanup(listener.close)
+        first = case.holder(lease_ms=1500)
+        case.equal(first.renew(case.b).status, 200)
+        case.equal(first.release(case.a).status, 200)
+        second = case.holder()
+        case.equal(second.release(case.a).status, 200)
+        case.holder(lease_ms=20000)
+        wait_until(lambda: case.b.metric("locks_held") == 0)
+        case.equal([event for event in listener.events if event["type"] == "lost"], [])
+
+    @cases("holdfast", count=2, arguments=("--lease", "1s"))
+    def test_a_service_without_its_store_says_nothing_of_what_is_renewed_elsewhere(self, case):
+        case.holder(lock=f"{case.lock}-2")  # which makes the table
+        slow = Slow(case.test, case.dynamo_place()[1])
+        behind = case.start_behind(slow)
+        listener = Listener(behind)
+        self.addCleanup(listener.close)
+        first = case.holder(behind, lease_ms=1000)
+        slow.server.shutdown()
+        for _ in range(10):
+            case.equal(first.renew(case.b).status, 200)
+            time.sleep(0.4)
+        case.equal([event for event in listener.events if event["type"] == "lost"], [])
+
+    @cases("fail-open", "awslabs", count=1)
+    def test_a_grant_is_not_to_be_found_in_the_record(self, case):
+        first = case.holder(lease_ms=60000)
+        item = case.dynamo("GetItem", Key={"key": {"S": case.lock}}, ConsistentRead=True)["Item"]
+        shown = item["guid"]["B"] if "guid" in item else item["recordVersionNumber"]["S"].replace("-", "")
+        shown = base64.b64decode(shown).hex() if "guid" in item else shown
+        for at in range(0, 32, 8):
+            self.assertNotIn(first.grant[at:at + 8], shown)
 
 
 class Words(ServiceTest):

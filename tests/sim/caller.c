@@ -101,6 +101,7 @@ static void answer(struct sim_call *call, int code, const struct hf_confirmed *c
 {
     struct sim_world *world = call->caller->world;
     struct sim_client *client = call->client;
+    client->serving--;
     if (call->over) return;
     if (!world->draining && sim_chance(world, world->loss_percent)) {
         sim_trace(world, "   (the answer to caller%d gets lost)", call->caller->index);
@@ -157,9 +158,9 @@ void sim_entry_event(struct sim_client *client, struct hf_grant *grant)
               grant->detail ? ", " : "", grant->detail ? grant->detail : "");
     /* What a service says of it to those who listen is true. A process may say that it expired
      * here. */
-    bool lost = grant->reason > HF_REASON_ABANDONED && grant->reason != HF_REASON_UNREACHABLE &&
-                grant->reason != HF_REASON_UNCONFIRMED &&
-                (grant->reason != HF_REASON_EXPIRED || client->by_grant);
+    bool lost = grant->reason > HF_REASON_ABANDONED && grant->reason != HF_REASON_UNCONFIRMED &&
+                (client->by_grant ||
+                 (grant->reason != HF_REASON_EXPIRED && grant->reason != HF_REASON_UNREACHABLE));
     if (lost) sim_check_dead(client->world, &grant->id);
     if (entry->releasing) {
         bool released = grant->reason == HF_REASON_RELEASED || grant->reason == HF_REASON_CLOSED;
@@ -184,9 +185,11 @@ static void by_record(struct sim_call *call, int64_t now_us)
     struct hf_by_grant by = which(call);
     call->asked_record = true;
     const struct hf_release how = {.reason = HF_REASON_RELEASED};
+    sim_memory_fails(client->world, client->world->draining ? 0 : client->world->memory);
     if (call->kind != CALL_RELEASE)
         hf__core_adopt(&client->core, &by, call->lease_ms, &call->job, now_us);
     else hf__core_release_by_grant(&client->core, &by, &how, &call->job, now_us);
+    sim_memory_fails(client->world, 0);
 }
 
 static void serve_renew(struct sim_call *call, int64_t now_us)
@@ -230,6 +233,7 @@ static void serve(struct sim_event *event)
     int64_t now_us = sim_boot_us(client, client->world->t);
     if (client->closing || call->over) return;
     sim_client_tick(client);
+    client->serving++;
     call->job = (struct hf_job){.user = call, .calls_back = true};
     if (call->kind == CALL_RENEW || call->kind == CALL_REPEAT) {
         serve_renew(call, now_us);
@@ -269,6 +273,7 @@ void sim_call_acquired(struct sim_client *client, struct hf_attempt *attempt)
         call->grant = grant->id;
         if (call->over) { /* nobody to tell: it is given back */
             const struct hf_release how = {.reason = HF_REASON_RELEASED};
+            client->serving--;
             hf__core_release(&client->core, grant, &how, sim_boot_us(client, client->world->t));
             return;
         }
@@ -328,6 +333,7 @@ static void call_client(struct sim_caller *caller, enum call_kind kind, struct s
     if (caller->limit > 0 && kind == CALL_RENEW && sim_chance(world, 60))
         call->lease_ms = caller->lease_ms += caller->lease_ms / 100;
     if (kind == CALL_ACQUIRE) caller->lease_ms = call->lease_ms;
+    if (kind == CALL_ACQUIRE) caller->asked_t = world->t;
     if (call->lease_ms > world->longest_lease_ms) world->longest_lease_ms = call->lease_ms;
     int64_t waits[] = {0, lease_ms / 2, lease_ms * 2};
     call->timeout_ms = waits[sim_below(world, 3)];
@@ -418,6 +424,7 @@ void sim_caller_hears(struct sim_world *world, const struct hf_grant *grant, int
         forget(caller);
         caller->has_grant = true;
         caller->grant = grant->id;
+        caller->asked_t = 0;
         caller->lock = lock;
         caller->limit = grant->limit;
         caller->lease_ms = grant->lease->lease_ms;

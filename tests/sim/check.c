@@ -102,7 +102,7 @@ static void check_exclusion(struct sim_world *world)
     }
 }
 
-void sim_check_granted(struct sim_client *client, struct hf_grant *grant, int lock)
+void sim_check_granted(struct sim_client *client, struct hf_grant *grant, int lock, int64_t asked_t)
 {
     struct sim_world *world = client->world;
     world->grants++;
@@ -126,6 +126,7 @@ void sim_check_granted(struct sim_client *client, struct hf_grant *grant, int lo
         .grant = grant,
         .client = client,
         .lock = lock,
+        .asked_t = asked_t,
         .valid_until_us = grant->lease ? grant->lease->valid_until_us : 0,
         .robbed = sim_check_is_robbed(world, &grant->id, grant->limit),
     };
@@ -222,21 +223,49 @@ static bool was_taken(struct sim_world *world, const struct sim_cell *cell,
     return format->holds(before, &claim) && !format->holds(&after, &claim);
 }
 
-/* One forced release takes one exclusive grant away: the one that it found. */
-static void check_robbed(struct sim_world *world, const struct sim_message *message,
-                         const struct hf_id *grant)
+static struct sim_force *force_of(struct sim_world *world, const struct sim_message *message)
 {
     const void *about = message->request->owner;
-    if (world->by_hand[sim_cell_of(world, &message->op)->lock]) return;
     for (int i = 0; i < world->force_count; i++) {
-        const struct sim_force *force = &world->forces[i];
+        struct sim_force *force = &world->forces[i];
         if (force->about == about && force->client == message->client &&
-            force->life == message->life && !hf__id_eq(&force->grant, grant))
-            sim_fail(world, "I1: one forced release takes a lock away from two holders");
+            force->life == message->life)
+            return force;
     }
-    if (world->force_count < SIM_FORCES)
-        world->forces[world->force_count++] =
-            (struct sim_force){about, message->client, message->life, *grant};
+    if (world->force_count == SIM_FORCES) {
+        sim_fail(world, "simulator: more than %d forced releases", SIM_FORCES);
+        return &world->forces[0];
+    }
+    struct sim_force *force = &world->forces[world->force_count++];
+    *force = (struct sim_force){
+        .about = about, .client = message->client, .life = message->life, .looked_t = world->t};
+    return force;
+}
+
+void sim_check_force_looks(struct sim_world *world, const struct sim_message *message)
+{
+    struct sim_force *force = force_of(world, message);
+    if (!force->writes) force->looked_t = world->t;
+}
+
+void sim_check_force_writes(struct sim_world *world, const struct sim_message *message)
+{
+    force_of(world, message)->writes = true;
+}
+
+/* One forced release takes the lock from those that it found: nobody who asked for it later. */
+static void check_robbed(struct sim_world *world, const struct sim_message *message,
+                         const struct hf_id *grant, int64_t limit, int64_t asked_t)
+{
+    struct sim_force *force = force_of(world, message);
+    if (world->by_hand[sim_cell_of(world, &message->op)->lock]) return;
+    if (asked_t > force->looked_t)
+        sim_fail(world, "I1: a forced release takes a lock from somebody who came later");
+    if (limit > 0) return;
+    if (force->robs && !hf__id_eq(&force->grant, grant))
+        sim_fail(world, "I1: one forced release takes a lock away from two holders");
+    force->robs = true;
+    force->grant = *grant;
 }
 
 bool sim_check_is_robbed(struct sim_world *world, const struct hf_id *grant, int64_t limit)
@@ -258,13 +287,13 @@ void sim_check_forced(struct sim_world *world, const struct sim_message *message
             continue;
         held->robbed = true;
         doom(held);
-        if (held->grant->limit == 0) check_robbed(world, message, &held->grant->id);
+        check_robbed(world, message, &held->grant->id, held->grant->limit, held->asked_t);
     }
     struct sim_foreign *foreign = &world->foreign;
     if (world->has_foreign && foreign->lock == cell->lock && foreign->holds &&
         was_taken(world, cell, &before, &foreign->grant, 0)) {
         foreign->valid_until_t = 0;
-        check_robbed(world, message, &foreign->grant);
+        check_robbed(world, message, &foreign->grant, 0, 0);
     }
     for (int i = 0; i < world->caller_count; i++) {
         struct sim_caller *caller = &world->callers[i];
@@ -272,7 +301,7 @@ void sim_check_forced(struct sim_world *world, const struct sim_message *message
             !was_taken(world, cell, &before, &caller->grant, caller->limit))
             continue;
         caller->robbed = true;
-        if (caller->limit == 0) check_robbed(world, message, &caller->grant);
+        check_robbed(world, message, &caller->grant, caller->limit, caller->asked_t);
     }
 }
 

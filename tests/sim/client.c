@@ -24,7 +24,9 @@ static void tick(struct sim_event *event)
 void sim_client_tick(struct sim_client *client)
 {
     client->tick_at_us = HF_NEVER;
+    sim_memory_fails(client->world, client->world->draining ? 0 : client->world->memory);
     hf__core_tick(&client->core, now_us(client));
+    sim_memory_fails(client->world, 0);
     sim_client_drain(client);
 }
 
@@ -44,9 +46,10 @@ static void worker_finished(struct sim_worker *worker, struct hf_attempt *attemp
               attempt->code == 0 ? "GRANTED" : hf_error_name(attempt->code));
     if (attempt->code == 0) {
         worker->grant = attempt->grant;
+        int64_t asked_t = worker->since_t;
         worker->since_t = world->t;
         worker->releasing = false;
-        sim_check_granted(client, attempt->grant, worker->lock);
+        sim_check_granted(client, attempt->grant, worker->lock, asked_t);
         if (sim_chance(world, 40)) sim_caller_hears(world, attempt->grant, worker->lock);
     }
     hf__attempt_free(&client->core, attempt);
@@ -303,6 +306,7 @@ void sim_client_start(struct sim_client *client)
     client->closing = false;
     client->tick_at_us = HF_NEVER;
     client->entries = NULL;
+    client->serving = 0;
     client->store_time = (struct hf_store_time){0};
     snprintf(client->owner, sizeof client->owner, "client%d.%u", client->index, client->life);
     struct hf_core_options options = {
@@ -382,6 +386,8 @@ void sim_client_left(struct sim_client *client)
         if (client->workers[i].attempt || client->workers[i].job_running)
             sim_fail(world, "I4: %s has left with somebody waiting", client->owner);
     }
+    if (client->serving != 0)
+        sim_fail(world, "I4: %s has left with %d calls unanswered", client->owner, client->serving);
     sim_trace(world, "%s: has left", client->owner);
     client->alive = false;
     client->life++; /* what is still on the way finds nobody */

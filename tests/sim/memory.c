@@ -13,14 +13,24 @@ enum { BLOCK = 1 << 22, BLOCKS = 256, HEADER = 16 };
 
 static char *blocks[BLOCKS];
 static size_t block, used;
+static struct sim_world *failing;
+static int failing_one_in;
 
 void sim_memory_reset(void)
 {
     block = used = 0;
+    failing = NULL;
+}
+
+void sim_memory_fails(struct sim_world *world, int one_in)
+{
+    failing = one_in ? world : NULL;
+    failing_one_in = one_in;
 }
 
 void *hf__malloc(size_t size)
 {
+    if (failing && sim_below(failing, failing_one_in) == 0) return NULL;
     size_t whole = (size + HEADER + 15) & ~(size_t)15;
     if (whole > BLOCK) return NULL;
     if (used + whole > BLOCK) {

@@ -31,7 +31,9 @@ static void tell(struct sim_message *message)
               hf_error_name(answer->code), answer->has_item ? " with item" : "");
     /* Copies may still be under way: what they point to stays. */
     message->request->arena = (struct hf_arena){.failed = message->request->arena.failed};
+    sim_memory_fails(world, world->draining ? 0 : world->memory);
     hf__core_answer(&client->core, message->request, answer, now_us);
+    sim_memory_fails(world, 0);
     sim_client_drain(client);
 }
 
@@ -73,6 +75,7 @@ static void arrive(struct sim_event *event)
     if (answer.code == 0 && (kind == HF_REQUEST_TRY || kind == HF_REQUEST_TAKE) &&
         ++message->landings > 1)
         sim_check_revived(world, &message->op);
+    if (kind == HF_REQUEST_FORCE && !forces) sim_check_force_looks(world, message);
     if (forces && answer.code == 0) sim_check_forced(world, message, before.exists, before.item);
     sim_trace(world, "store: %s %.*s of %s%s: %s", hf__request_names[event->number & 0xff],
               HF_FMT(message->request->about), message->client->owner,
@@ -145,8 +148,10 @@ void sim_network_send(struct sim_client *client, struct hf_request *request)
     client->requests++;
     sim_trace(world, "%s -> %s %.*s", client->owner, hf__request_names[request->kind],
               HF_FMT(request->about));
-    if (request->arena.failed) {
-        sim_fail(world, "simulator: out of memory");
+    if (request->kind == HF_REQUEST_FORCE && hf__op_is_write(&request->op))
+        sim_check_force_writes(world, message);
+    if (request->arena.failed) { /* no store takes it */
+        sim_at(world, world->t + 1, client, refuse, message)->number = HF_ERR_NO_MEMORY;
         return;
     }
     if (!world->draining && sim_chance(world, world->error_percent)) {

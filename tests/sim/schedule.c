@@ -90,6 +90,8 @@ static void choose(struct sim_world *world)
         for (int i = 0; i < SIM_HOSTS; i++)
             world->host_offset_us[i] += sim_below(world, SIM_SECOND) - SIM_SECOND / 2;
     }
+    if ((params->faults & SIM_MEMORY) && sim_chance(world, 15))
+        world->memory = 25 + (int)sim_below(world, 100);
     world->lock_count = 1 + (int)sim_below(world, 2);
     for (int i = 0; i < world->lock_count; i++) {
         world->lock_kinds[i] =

@@ -50,7 +50,8 @@ enum sim_fault {
     SIM_FOREIGN = 1 << 9,
     SIM_ERRORS = 1 << 10,   /* throttling, 5xx */
     SIM_SERVICES = 1 << 11, /* not a fault: several act for one grant */
-    SIM_ALL_FAULTS = (1 << 12) - 1,
+    SIM_MEMORY = 1 << 12,
+    SIM_ALL_FAULTS = (1 << 13) - 1,
 };
 
 enum sim_lock_kind { SIM_EXCLUSIVE, SIM_READERS, SIM_SEMAPHORE };
@@ -126,8 +127,9 @@ struct sim_held {
     int lock;
     int64_t valid_until_us;
     bool said_zero;
-    bool robbed; /* by force: exclusion is not promised to it */
-    bool doomed; /* taken away by hand: to be noticed by doomed_by_t */
+    int64_t asked_t; /* when it was asked for */
+    bool robbed;     /* by force: exclusion is not promised to it */
+    bool doomed;     /* taken away by hand: to be noticed by doomed_by_t */
     int64_t doomed_by_t;
 };
 
@@ -142,6 +144,7 @@ struct sim_caller {
     bool has_grant;
     bool robbed;
     struct hf_id grant;
+    int64_t asked_t;          /* when it was asked for */
     int64_t told_until_us;    /* on its own clock */
     struct sim_call *call;    /* under way */
     struct sim_client *asked; /* who granted the last one, and what it was */
@@ -151,11 +154,14 @@ struct sim_caller {
     int64_t thought;
 };
 
-/* A forced release, and the grant that it took away. */
+/* A forced release, when it first looked, and the exclusive grant that it took away. */
 struct sim_force {
     const void *about; /* its owner in the core, and in which life */
     const struct sim_client *client;
     uint32_t life;
+    int64_t looked_t; /* the last time before it wrote */
+    bool writes;
+    bool robs;
     struct hf_id grant;
 };
 
@@ -171,6 +177,7 @@ struct sim_client {
     bool hears_time;
     bool by_grant; /* a service: it acts for callers */
     struct sim_entry *entries;
+    int serving;      /* calls that have not been answered */
     bool fixed_modes; /* directed: the two that follow; otherwise by chance */
     enum hf_session_use session;
     enum hf_expiry_mode judge;
@@ -241,6 +248,7 @@ struct sim_world {
     int64_t poll_limit_ms;
     int64_t longest_lease_ms;
     int64_t skew_ms;
+    int memory; /* one allocation of the core in so many fails; 0: none */
     int in_flight;
     int waiting; /* attempts without a result */
 
@@ -327,10 +335,14 @@ void sim_check_revived(struct sim_world *world, const struct hf_op *op);
 void sim_check_given_up(struct sim_world *world, const struct hf_id *grant);
 /* Whether it was taken away by force, perhaps before its holder heard of it. */
 bool sim_check_is_robbed(struct sim_world *world, const struct hf_id *grant, int64_t limit);
+/* A forced release reads an item; it sends a write. */
+void sim_check_force_looks(struct sim_world *world, const struct sim_message *message);
+void sim_check_force_writes(struct sim_world *world, const struct sim_message *message);
 /* A forced release has changed an item. */
 void sim_check_forced(struct sim_world *world, const struct sim_message *message, bool had,
                       struct hf_item old);
-void sim_check_granted(struct sim_client *client, struct hf_grant *grant, int lock);
+void sim_check_granted(struct sim_client *client, struct hf_grant *grant, int lock,
+                       int64_t asked_t);
 void sim_check_ended(struct sim_client *client, struct hf_grant *grant);
 void sim_check_request(struct sim_client *client, const struct hf_request *request);
 void sim_check_step(struct sim_world *world, const struct sim_client *client);
@@ -351,5 +363,7 @@ struct sim_client *sim_add_client(struct sim_world *world, int64_t lease_ms, int
 
 /* memory.c: everything of a schedule is forgotten at once. */
 void sim_memory_reset(void);
+/* While this is set, one allocation in so many fails; 0: none does. */
+void sim_memory_fails(struct sim_world *world, int one_in);
 
 #endif
