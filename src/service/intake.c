@@ -9,13 +9,6 @@
 #include "base/text.h"
 #include "service/socket.h"
 
-bool hf__intake_says_too_much(struct MHD_Connection *connection)
-{
-    int64_t length;
-    const char *text = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
-    return text && hf__parse_int64(hf__slice_str(text), &length) && length > HF_BODY_MAX;
-}
-
 /*
  * libmicrohttpd takes no answer in the middle of a body. So it is written past it, and what the
  * caller still sends is read and thrown away for a while: a connection that is closed with unread
@@ -69,14 +62,30 @@ void hf__intake_done(struct hf_exchange *exchange)
     __atomic_fetch_sub(of_address(exchange), kept, __ATOMIC_RELAXED);
 }
 
+static void refuse_too_large(struct hf_exchange *exchange)
+{
+    exchange->error = "too-large";
+    last_word(exchange, 413, "Content Too Large", "",
+              "{\"error\":\"too-large\",\"message\":\"a body has at most 1048576 bytes\"}\n");
+}
+
+bool hf__intake_begin(struct hf_exchange *exchange)
+{
+    int64_t length;
+    const char *text = hf__exchange_header(exchange, "Content-Length");
+    if (!text || !hf__parse_int64(hf__slice_str(text), &length) || length <= HF_BODY_MAX)
+        return true;
+    if (length > HF_BODY_PATIENCE) return false;
+    refuse_too_large(exchange);
+    return true;
+}
+
 bool hf__intake_add(struct hf_exchange *exchange, const char *bytes, size_t size)
 {
     exchange->received += size;
     if (exchange->cut_off) return exchange->received <= HF_BODY_PATIENCE;
     if (exchange->received > HF_BODY_MAX) {
-        exchange->error = "too-large";
-        last_word(exchange, 413, "Content Too Large", "",
-                  "{\"error\":\"too-large\",\"message\":\"a body has at most 1048576 bytes\"}\n");
+        refuse_too_large(exchange);
     } else if (!keep(exchange, size)) {
         hf__count(&exchange->service->metrics.refused_limit);
         exchange->error = "too-many-bodies";

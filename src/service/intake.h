@@ -14,8 +14,11 @@
 
 #include "service/service.h"
 
-/* Whether the header alone says that the body is too large. */
-bool hf__intake_says_too_much(struct MHD_Connection *connection);
+/*
+ * The header has come in. False: it says that the body is far too large, and is to be answered now
+ * (with 413). One that is too large, but can be read to its end, has been answered.
+ */
+bool hf__intake_begin(struct hf_exchange *exchange);
 
 /* A part of a body has come in. False: the connection is to be closed. */
 bool hf__intake_add(struct hf_exchange *exchange, const char *bytes, size_t size);

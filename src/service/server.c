@@ -382,7 +382,7 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
         exchange = exchange_new(server->service, connection, url, method);
         if (!exchange) return MHD_NO;
         *state = exchange;
-        exchange->too_large = hf__intake_says_too_much(connection);
+        exchange->too_large = !hf__intake_begin(exchange);
         return exchange->too_large ? begin(exchange) : MHD_YES; /* before it is all sent */
     }
     if (exchange->begun)

@@ -126,6 +126,7 @@ TEST(a_release_keeps_the_token_and_the_data)
     struct hf_claim claim = claim_of();
     struct hf_op op;
     claim.ttl_unix_s = 1790086400;
+    claim.is_wanted = true;
     format->release(&layout, &arena, &claim, &op);
     CHECK_STR(apply(&op, OWN),
               "{\"key\":{\"S\":\"job\"},\"owner\":{\"S\":\"alice\"},\"released\":{\"S\":\"" GRANT
