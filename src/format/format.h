@@ -158,7 +158,8 @@ struct hf_session_claim {
     struct hf_id id;
     struct hf_slice owner;
     int64_t version;
-    struct hf_id by; /* the write that makes this version */
+    struct hf_id by;        /* the write that makes this version */
+    struct hf_id before_by; /* renewal: … that made the version before */
     int64_t lease_ms;
     int64_t expires_unix_ms; /* 0: the store's time is not known */
     int64_t ttl_unix_s;      /* 0: none */

@@ -14,7 +14,9 @@
  * H3  `token` only grows, and stays when the lock is released.
  * H4  `ttl` exists only while nobody holds the lock.
  * H5  `by` names the write that made the version. Several may act for one grant,
- *     and a version alone does not say whose write it was.
+ *     and a late copy of its acquire may begin its versions anew: a number alone
+ *     does not say which write it was. So everything that depends on a version
+ *     depends on both.
  * H6  `released` is the grant that was last released by its holder, not one that
  *     ran out: whoever releases it again hears that it was, and not that it was
  *     lost.
@@ -26,6 +28,29 @@
 
 /* ---- reading ---- */
 
+void hf__holdfast_by(struct hf_item item, struct hf_id *ret)
+{
+    struct hf_slice by;
+    if (!hf__item_text(item, "by", &by) || !hf__id_parse(by, ret)) *ret = (struct hf_id){{0}};
+}
+
+const struct hf_condition *hf__holdfast_made(struct hf_arena *arena, int64_t version,
+                                             const struct hf_id *by)
+{
+    static const struct hf_id nobody;
+    const struct hf_condition *write =
+        hf__cond_compare(arena, "by", HF_EQ, hf__s(hf__id_text(arena, by)));
+    if (hf__id_eq(by, &nobody)) write = hf__cond_or(arena, write, hf__cond_absent(arena, "by"));
+    return hf__cond_and(
+        arena, hf__cond_compare(arena, "version", HF_EQ, hf__n(arena, version)), write);
+}
+
+const struct hf_condition *hf__holdfast_as_seen(struct hf_arena *arena, struct hf_item seen)
+{
+    return hf__cond_and(arena, hf__keyed_same(arena, "version", seen),
+                        hf__keyed_same(arena, "by", seen));
+}
+
 bool hf__holdfast_liveness(struct hf_arena *arena, struct hf_item item, struct hf_slice id,
                            struct hf_liveness *ret, int64_t *ret_version)
 {
@@ -34,12 +59,16 @@ bool hf__holdfast_liveness(struct hf_arena *arena, struct hf_item item, struct h
     if (!hf__item_int(item, "lease", 1, &lease_ms) || lease_ms > HF_LEASE_MAX_MS) return false;
     /* An expiry that makes no sense is none: the record can still be observed. */
     if (!hf__item_int(item, "expires", 1, &expires_unix_ms)) expires_unix_ms = 0;
-    int64_t *bytes = hf__arena_alloc(arena, sizeof *bytes);
-    if (!bytes) return false;
-    *bytes = version;
+    struct {
+        int64_t version;
+        struct hf_id by; /* H5 */
+    } *made = hf__arena_alloc(arena, sizeof *made);
+    if (!made) return false;
+    made->version = version;
+    hf__holdfast_by(item, &made->by);
     *ret = (struct hf_liveness){
         .id = id,
-        .version = hf__slice((const char *)bytes, sizeof *bytes),
+        .version = hf__slice((const char *)made, sizeof *made),
         .lease_ms = lease_ms,
         .expires_unix_ms = expires_unix_ms,
     };
@@ -250,10 +279,8 @@ static void take(const struct hf_layout *layout, struct hf_arena *arena,
                  const struct hf_claim *claim, const struct hf_record *seen, struct hf_op *ret)
 {
     const struct hf_condition *condition = grant_is(arena, seen->holder.grant);
-    const struct hf_value *version = hf__item_get_str(seen->item, "version");
-    if (seen->holder.session.len == 0 && version && !HF_BUG(TAKE_WITHOUT_VERSION))
-        condition =
-            hf__cond_and(arena, condition, hf__cond_compare(arena, "version", HF_EQ, *version));
+    if (seen->holder.session.len == 0 && !HF_BUG(TAKE_WITHOUT_VERSION))
+        condition = hf__cond_and(arena, condition, hf__holdfast_as_seen(arena, seen->item));
     struct hf_update *update = hf__keyed_update(layout, arena, claim->name, condition, ret);
     if (claim->limit == 0) {
         write_grant(arena, claim, update);
@@ -268,20 +295,17 @@ static void renew(const struct hf_layout *layout, struct hf_arena *arena,
 {
     const struct hf_condition *condition =
         hf__cond_and(arena, grant_is(arena, hf__id_text(arena, &claim->grant)),
-                     hf__cond_compare(arena, "version", HF_EQ, hf__n(arena, claim->version - 1)));
+                     hf__holdfast_made(arena, claim->version - 1, &claim->before_by));
     write_lease(arena, claim, hf__keyed_update(layout, arena, claim->name, condition, ret));
 }
 
 /* As it was last confirmed or, if a renewal is undecided, as that one makes it. */
 static const struct hf_condition *version_is(struct hf_arena *arena, const struct hf_claim *claim)
 {
-    const struct hf_condition *version =
-        hf__cond_compare(arena, "version", HF_EQ, hf__n(arena, claim->version));
+    const struct hf_condition *version = hf__holdfast_made(arena, claim->version, &claim->by);
     if (!claim->pending) return version;
-    const struct hf_condition *next = hf__cond_and(
-        arena, hf__cond_compare(arena, "version", HF_EQ, hf__n(arena, claim->version + 1)),
-        hf__cond_compare(arena, "by", HF_EQ, hf__s(hf__id_text(arena, &claim->pending_by))));
-    return hf__cond_or(arena, version, next);
+    return hf__cond_or(arena, version,
+                       hf__holdfast_made(arena, claim->version + 1, &claim->pending_by));
 }
 
 static void release(const struct hf_layout *layout, struct hf_arena *arena,
@@ -321,12 +345,6 @@ static bool holds(const struct hf_record *record, const struct hf_claim *claim)
         if (hf__id_is(&claim->grant, record->members[i].grant)) return true;
     }
     return false;
-}
-
-void hf__holdfast_by(struct hf_item item, struct hf_id *ret)
-{
-    struct hf_slice by;
-    if (!hf__item_text(item, "by", &by) || !hf__id_parse(by, ret)) *ret = (struct hf_id){{0}};
 }
 
 static bool adopt(const struct hf_record *record, struct hf_claim *claim)

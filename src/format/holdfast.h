@@ -32,6 +32,10 @@ void hf__holdfast_write_common(struct hf_arena *arena, const struct hf_claim *cl
 
 /* The write that made the record's version; zeroes: the record does not say. */
 void hf__holdfast_by(struct hf_item item, struct hf_id *ret);
+/* The version is this one, and was made by this write; it is as it was seen. */
+const struct hf_condition *hf__holdfast_made(struct hf_arena *arena, int64_t version,
+                                             const struct hf_id *by);
+const struct hf_condition *hf__holdfast_as_seen(struct hf_arena *arena, struct hf_item seen);
 
 /* version, lease and expires, as a lock with its own lease and a session have them. */
 bool hf__holdfast_liveness(struct hf_arena *arena, struct hf_item item, struct hf_slice id,

@@ -74,8 +74,7 @@ static void renew(const struct hf_layout *layout, struct hf_arena *arena,
                   const struct hf_session_claim *claim, struct hf_op *ret)
 {
     struct hf_slice key = key_of(arena, hf__id_text(arena, &claim->id));
-    const struct hf_condition *at =
-        hf__cond_compare(arena, "version", HF_EQ, hf__n(arena, claim->version - 1));
+    const struct hf_condition *at = hf__holdfast_made(arena, claim->version - 1, &claim->before_by);
     write_session(arena, claim, hf__keyed_update(layout, arena, key, at, ret));
 }
 
@@ -83,9 +82,7 @@ static void end(const struct hf_layout *layout, struct hf_arena *arena, struct h
                 const struct hf_session_record *seen, struct hf_op *ret)
 {
     const struct hf_condition *condition = hf__cond_exists(arena, "version");
-    const struct hf_value *version = seen ? hf__item_get_str(seen->item, "version") : NULL;
-    if (version && !HF_BUG(END_WITHOUT_VERSION))
-        condition = hf__cond_compare(arena, "version", HF_EQ, *version);
+    if (seen && !HF_BUG(END_WITHOUT_VERSION)) condition = hf__holdfast_as_seen(arena, seen->item);
     hf__keyed_delete(layout, arena, key_of(arena, session), condition, ret);
 }
 

@@ -105,6 +105,8 @@ TEST(a_renewal_and_a_takeover_depend_on_what_was_seen)
     struct hf_record record;
     struct hf_op op;
     claim.version = 2;
+    claim.before_by = claim.by;
+    claim.by = id_of(SESSION);
     format->renew(&layout, &arena, &claim, &op);
     const char *renewed = apply(&op, OWN);
     CHECK(strstr(renewed, "\"version\":{\"N\":\"2\"}"));

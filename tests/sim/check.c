@@ -116,7 +116,8 @@ void sim_check_granted(struct sim_client *client, struct hf_grant *grant, int lo
     const struct hf_layout *layout = &world->layout;
     bool has_token = (world->params.format->can & HF_CAN_TOKEN) &&
                      (world->params.format != &hf__format_dlock || layout->fencing);
-    if (grant->limit == 0 && !world->by_hand[lock] && has_token) {
+    bool robbed = sim_check_is_robbed(world, &grant->id, grant->limit);
+    if (grant->limit == 0 && !world->by_hand[lock] && has_token && !robbed) {
         if (grant->token <= world->last_token[lock])
             sim_fail(world, "I2: token %lld of %.*s after %lld", (long long)grant->token,
                      HF_FMT(sim_lock_name(lock)), (long long)world->last_token[lock]);
@@ -128,7 +129,7 @@ void sim_check_granted(struct sim_client *client, struct hf_grant *grant, int lo
         .lock = lock,
         .asked_t = asked_t,
         .valid_until_us = grant->lease ? grant->lease->valid_until_us : 0,
-        .robbed = sim_check_is_robbed(world, &grant->id, grant->limit),
+        .robbed = robbed,
     };
 }
 
