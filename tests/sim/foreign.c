@@ -66,9 +66,14 @@ static void try_it(struct sim_foreign *foreign)
     int64_t version = 0;
     const struct hf_value *number = hf__item_get_str(record.item, "version");
     if (number && number->type == HF_N) hf__number_to_int64(number->number, &version);
-    if (version != foreign->seen_version || record.holder.grant.len != HF_GRANT_TEXT ||
+    const struct hf_value *by = hf__item_get_str(record.item, "by");
+    struct hf_id write = {{0}};
+    if (by && by->type == HF_S) hf__id_parse(by->bytes, &write);
+    if (version != foreign->seen_version || !hf__id_eq(&write, &foreign->seen_by) ||
+        record.holder.grant.len != HF_GRANT_TEXT ||
         memcmp(foreign->seen_grant, record.holder.grant.ptr, HF_GRANT_TEXT) != 0) {
         foreign->seen_version = version;
+        foreign->seen_by = write;
         foreign->seen_since_t = world->t;
         if (record.holder.grant.len == HF_GRANT_TEXT)
             memcpy(foreign->seen_grant, record.holder.grant.ptr, HF_GRANT_TEXT);

@@ -198,6 +198,7 @@ struct sim_foreign {
     struct hf_id grant;
     int64_t version;
     int64_t seen_version;
+    struct hf_id seen_by;
     char seen_grant[HF_GRANT_TEXT];
     int64_t seen_since_t;
     int64_t lease_ms;
