@@ -342,6 +342,10 @@ static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us)
 {
     struct hf_errand *errand = HF_CONTAINER(alarm, struct hf_errand, alarm);
     if (errand->request) return;
+    if (errand->arena.failed) { /* half an errand is none, and never will be */
+        give_up(core, errand, HF_ERR_NO_MEMORY, now_us);
+        return;
+    }
     struct hf_slice about = errand->name ? hf__name_text(errand->name) : HF_LIT("session");
     struct hf_request *request = hf__request_new(core, HF_REQUEST_ERRAND, about, answered, errand);
     if (!request) {
@@ -350,7 +354,6 @@ static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us)
         else hf__alarm_set(core, &errand->alarm, again_us);
         return;
     }
-    if (errand->arena.failed) request->arena.failed = true; /* half an errand is none */
     errand->request = request;
     build(core, errand, request, now_us);
     hf__request_send(core, request);
