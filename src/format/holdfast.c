@@ -41,8 +41,8 @@ const struct hf_condition *hf__holdfast_made(struct hf_arena *arena, int64_t ver
     const struct hf_condition *write =
         hf__cond_compare(arena, "by", HF_EQ, hf__s(hf__id_text(arena, by)));
     if (hf__id_eq(by, &nobody)) write = hf__cond_or(arena, write, hf__cond_absent(arena, "by"));
-    return hf__cond_and(
-        arena, hf__cond_compare(arena, "version", HF_EQ, hf__n(arena, version)), write);
+    return hf__cond_and(arena, hf__cond_compare(arena, "version", HF_EQ, hf__n(arena, version)),
+                        write);
 }
 
 const struct hf_condition *hf__holdfast_as_seen(struct hf_arena *arena, struct hf_item seen)
