@@ -5,7 +5,7 @@ build=$1
 passed=0 failed=0
 unset HOLDFAST_TEST_STORE
 export AWS_EC2_METADATA_DISABLED=true
-for test in "$build"/tests/test_{base,item,wire,contract}_* "$build"/tests/test_store_dynamodb; do
+for test in "$build"/tests/test_{base,item,format,lock,wire,contract}_* "$build"/tests/test_store_dynamodb; do
     name=${test##*/test_}
     if output=$(valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=99 \
         "$test" 2>&1); then
