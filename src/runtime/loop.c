@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -180,6 +181,8 @@ void hf__loop_post(struct hf_loop *loop, struct hf_task *task)
 {
     pthread_mutex_lock(&loop->mutex);
     bool first = hf__list_empty(&loop->tasks);
+    /* A task that is posted already would tear the list apart. */
+    if (task->node.next && !hf__list_empty(&task->node)) abort();
     hf__list_append(&loop->tasks, &task->node);
     pthread_mutex_unlock(&loop->mutex);
     /* may_sleep: the loop looks for tasks before it sleeps, so its own thread need not wake it. */

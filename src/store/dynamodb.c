@@ -469,17 +469,22 @@ static void begin(struct dynamodb *e, struct hf_call *call)
     else send(t);
 }
 
-static void on_inbox(struct hf_task *task)
+/* `ran`: by the task that was posted for it, which may be posted again from now on. */
+static void empty_inbox(struct dynamodb *e, bool ran)
 {
-    struct dynamodb *e = HF_CONTAINER(task, struct dynamodb, take_inbox);
     struct hf_list calls;
     hf__list_init(&calls);
     pthread_mutex_lock(&e->mutex);
     hf__list_splice(&calls, &e->inbox);
-    e->inbox_posted = false;
+    if (ran) e->inbox_posted = false;
     pthread_mutex_unlock(&e->mutex);
     for (struct hf_list *node; (node = hf__list_pop(&calls)) != NULL;)
         begin(e, HF_CONTAINER(node, struct hf_call, node));
+}
+
+static void on_inbox(struct hf_task *task)
+{
+    empty_inbox(HF_CONTAINER(task, struct dynamodb, take_inbox), true);
 }
 
 static void submit(struct hf_store *store, struct hf_call *call)
@@ -539,7 +544,7 @@ struct cancellation {
 static void on_cancel(struct hf_task *task)
 {
     struct cancellation *c = HF_CONTAINER(task, struct cancellation, task);
-    on_inbox(&c->engine->take_inbox); /* the call may not have begun */
+    empty_inbox(c->engine, false); /* the call may not have begun */
     for (struct hf_list *node = c->engine->transfers.next; node != &c->engine->transfers;
          node = node->next) {
         struct transfer *t = HF_CONTAINER(node, struct transfer, node);
