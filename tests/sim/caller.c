@@ -89,7 +89,7 @@ static void heard(struct sim_call *call, int code, int64_t left_ms)
     } else if (code == HF_ERR_LOST) {
         sim_check_dead(world, &call->grant);
         forget(caller);
-    } else if (call->kind == CALL_ACQUIRE) {
+    } else if (call->kind == CALL_ACQUIRE || code == HF_ERR_ABSENT) {
         forget(caller);
     }
     sim_check_step(world, NULL);
@@ -110,7 +110,7 @@ static void answer(struct sim_call *call, int code, const struct hf_confirmed *c
     int64_t left_ms = 0;
     if (code == 0 && confirmed) {
         left_ms = (confirmed->valid_until_us - sim_boot_us(client, world->t)) / 1000;
-        left_ms -= confirmed->lease_ms / 100;
+        left_ms -= (confirmed->lease_ms + 99) / 100;
         if (left_ms < 0) left_ms = 0;
     }
     heard(call, code, left_ms);
@@ -197,7 +197,7 @@ static void serve_renew(struct sim_call *call, int64_t now_us)
     struct sim_client *client = call->client;
     struct sim_entry *entry = find_entry(client, &call->grant);
     if (call->kind == CALL_REPEAT && !entry) {
-        answer(call, HF_ERR_LOST, NULL); /* it is acquired anew */
+        answer(call, HF_ERR_ABSENT, NULL); /* it is acquired anew */
         return;
     }
     if (!entry || entry->grant->state != HF_GRANT_HELD) {
