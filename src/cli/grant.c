@@ -300,7 +300,8 @@ const struct command command_release = {
     .summary = "release a grant, or take a lock away from its holder",
     .synopsis = "release GRANT\n       holdfast release --force --reason TEXT NAME",
     .text =
-        "Releases the grant that acquire has printed.\n\n"
+        "Releases the grant that acquire has printed. Releasing it once more does no harm (in the\n"
+        "native format; records of the others do not remember it).\n\n"
         "With --force it takes the lock away from whoever holds it. The holder hears of it at\n"
         "its next heartbeat, and until then believes in its lock: be sure that it is dead, or\n"
         "that it does no harm. Who did it, and why, is stored with the lock.\n\n"
