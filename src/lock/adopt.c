@@ -253,7 +253,7 @@ static struct adoption *adoption_new(struct hf_core *core, const struct hf_by_gr
     size_t room = which->owner.len ? which->owner.len : HF_OWNER_MAX;
     adoption->any_owner = which->owner.len == 0;
     adoption->name = hf__name_get(core, which->name);
-    adoption->grant = hf__calloc(1, sizeof *adoption->grant + room + 1);
+    adoption->grant = hf__grant_new(room);
     adoption->lease = hf__lease_new(core, false);
     if (!adoption->name || !adoption->grant || !adoption->lease ||
         !hf__alarm_init(core, &adoption->alarm, ring)) {
@@ -261,14 +261,9 @@ static struct adoption *adoption_new(struct hf_core *core, const struct hf_by_gr
         return NULL;
     }
     struct hf_grant *grant = adoption->grant;
-    hf__list_init(&grant->of_name);
-    hf__list_init(&grant->of_lease);
-    hf__list_init(&grant->event);
-    hf__list_init(&grant->errands);
     grant->name = adoption->name;
     grant->id = which->grant;
     grant->limit = (int32_t)which->limit;
-    grant->entries = 1;
     grant->user = which->user;
     grant->passing = !which->keep;
     grant->owner_len = (uint16_t)which->owner.len;

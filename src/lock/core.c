@@ -186,6 +186,13 @@ int64_t hf__backoff_us(struct hf_core *core, int failures, int64_t most_us)
     return cap_us / 4 + hf__random_below(core, cap_us * 3 / 4 + 1);
 }
 
+int64_t hf__yield_us(struct hf_core *core, int overtaken)
+{
+    enum { SHORTEST_US = 5000, DOUBLINGS = 6 };
+    if (overtaken == 0) return 0;
+    return hf__random_below(core, SHORTEST_US << (overtaken < DOUBLINGS ? overtaken : DOUBLINGS));
+}
+
 /* ---- names ---- */
 
 static size_t hash(struct hf_slice text)

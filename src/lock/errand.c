@@ -8,8 +8,6 @@
  */
 #include "lock/inside.h"
 
-enum { OVERTAKEN_US = 5000 };
-
 static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us);
 
 struct hf_errand *hf__errand_new(struct hf_core *core, enum hf_errand_kind kind,
@@ -173,9 +171,7 @@ static void overtaken(struct hf_core *core, struct hf_errand *errand, const stru
     errand->claim.token = seen->token;
     errand->claim.last = false; /* others may be inside */
     errand->claim.pending = false;
-    int shift = errand->overtaken < 6 ? errand->overtaken : 6;
-    int64_t again_us =
-        now_us + hf__random_below(core, errand->overtaken++ ? OVERTAKEN_US << shift : 0);
+    int64_t again_us = now_us + hf__yield_us(core, errand->overtaken++);
     if (again_us >= errand->give_up_us) give_up(core, errand, HF_ERR_CONDITION, now_us);
     else if (again_us <= now_us) ring(core, &errand->alarm, now_us);
     else hf__alarm_set(core, &errand->alarm, again_us);

@@ -16,6 +16,18 @@ struct hf_slice hf__grant_owner(const struct hf_core *core, const struct hf_gran
     return grant->owner_len ? hf__slice(grant->owner, grant->owner_len) : core->options.owner;
 }
 
+struct hf_grant *hf__grant_new(size_t owner_room)
+{
+    struct hf_grant *grant = hf__calloc(1, sizeof *grant + owner_room + 1);
+    if (!grant) return NULL;
+    hf__list_init(&grant->of_name);
+    hf__list_init(&grant->of_lease);
+    hf__list_init(&grant->event);
+    hf__list_init(&grant->errands);
+    grant->entries = 1;
+    return grant;
+}
+
 void hf__grant_claim(const struct hf_core *core, const struct hf_grant *grant, struct hf_claim *ret)
 {
     *ret = (struct hf_claim){

@@ -36,6 +36,8 @@ void hf__new_id(struct hf_core *core, struct hf_id *ret);
 int64_t hf__random_below(struct hf_core *core, int64_t below);
 /* How long to wait after so many failures in a row. */
 int64_t hf__backoff_us(struct hf_core *core, int failures, int64_t most_us);
+/* … before the same is tried again that others were quicker at: at first not at all. */
+int64_t hf__yield_us(struct hf_core *core, int overtaken);
 
 struct hf_name *hf__name_get(struct hf_core *core, struct hf_slice text);
 struct hf_name *hf__name_find(const struct hf_core *core, struct hf_slice text);
@@ -107,6 +109,8 @@ void hf__session_drop(struct hf_core *core, const struct hf_id *id, int64_t now_
 
 /* ---- grant.c ---- */
 
+/* In nobody's list yet, with room for an owner of so many bytes. NULL when out of memory. */
+struct hf_grant *hf__grant_new(size_t owner_room);
 void hf__grant_claim(const struct hf_core *core, const struct hf_grant *grant,
                      struct hf_claim *ret);
 /* The final event. `detail` is copied. */

@@ -20,8 +20,6 @@
  */
 #include "lock/inside.h"
 
-enum { OVERTAKEN_US = 5000 };
-
 static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us);
 
 struct hf_lease *hf__lease_new(struct hf_core *core, bool is_session)
@@ -283,9 +281,7 @@ static void overtaken(struct hf_core *core, struct hf_lease *lease, const struct
     if (lease->wanted_ms < lease->lease_ms) lease->wanted_ms = lease->lease_ms;
     lease->pending = false;
     lease->others = true;
-    int shift = lease->overtaken < 6 ? lease->overtaken : 6;
-    lease->renew_at_us =
-        now_us + hf__random_below(core, lease->overtaken ? OVERTAKEN_US << shift : 0);
+    lease->renew_at_us = now_us + hf__yield_us(core, lease->overtaken);
     lease->overtaken++;
 }
 

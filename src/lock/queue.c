@@ -152,7 +152,7 @@ int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t n
     hf__list_init(&attempt->of_core);
     hf__list_init(&attempt->of_name);
     attempt->name = hf__name_get(core, want->name);
-    attempt->grant = hf__calloc(1, sizeof *attempt->grant + want->owner.len + 1);
+    attempt->grant = hf__grant_new(want->owner.len);
     bool own = keeps_own_lease(core, want);
     if (own) attempt->own = hf__lease_new(core, false);
     if (!attempt->name || !attempt->grant || (own && !attempt->own) ||
@@ -172,13 +172,8 @@ int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t n
                                ? HF_NEVER
                                : now_us + want->timeout_ms * 1000;
     struct hf_grant *grant = attempt->grant;
-    hf__list_init(&grant->of_name);
-    hf__list_init(&grant->of_lease);
-    hf__list_init(&grant->event);
-    hf__list_init(&grant->errands);
     grant->name = attempt->name;
     grant->limit = (int32_t)want->limit;
-    grant->entries = 1;
     grant->user = want->user;
     grant->owner_len = (uint16_t)want->owner.len;
     if (want->owner.len) memcpy(grant->owner, want->owner.ptr, want->owner.len);
