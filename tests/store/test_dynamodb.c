@@ -587,58 +587,6 @@ TEST(a_call_in_flight_can_be_cancelled)
     end();
 }
 
-/* As of two clients on one store: one goes on, the other is closed with calls under way. */
-struct comer {
-    pthread_t thread;
-    bool cancels;
-};
-
-static struct hf_op get_in(struct hf_arena *own)
-{
-    return (struct hf_op){.kind = HF_GET_ITEM,
-                          .table = HF_LIT("locks"),
-                          .key = hf_test_item(own, "{\"key\":{\"S\":\"k\"}}")};
-}
-
-static void mark_done(struct hf_call *call)
-{
-    __atomic_store_n(&call->user, call, __ATOMIC_RELEASE);
-}
-
-static void *come_and_go(void *user)
-{
-    enum { ROUNDS = 150, CALLS = 8 };
-    const struct comer *comer = user;
-    for (int round = 0; round < ROUNDS; round++) {
-        struct hf_call calls[CALLS];
-        struct hf_arena arenas[CALLS] = {0};
-        for (int i = 0; i < CALLS; i++) {
-            calls[i] = (struct hf_call){.op = get_in(&arenas[i]), .arena = &arenas[i]};
-            calls[i].done = mark_done;
-            calls[i].user = NULL;
-            hf__store_submit(store, &calls[i]);
-            if (comer->cancels) hf__store_cancel(store, calls[i].id);
-        }
-        for (int i = 0; i < CALLS; i++) {
-            while (!__atomic_load_n(&calls[i].user, __ATOMIC_ACQUIRE)) usleep(100);
-            CHECK(calls[i].answer.code == 0 || comer->cancels);
-            hf__arena_free(&arenas[i]);
-        }
-    }
-    return NULL;
-}
-
-TEST(calls_come_and_go_while_others_are_cancelled)
-{
-    struct script script = {.count = 1};
-    struct comer comers[3] = {{.cancels = true}, {.cancels = false}, {.cancels = true}};
-    begin(&script);
-    for (int i = 0; i < 3; i++)
-        CHECK_INT(pthread_create(&comers[i].thread, NULL, come_and_go, &comers[i]), 0);
-    for (int i = 0; i < 3; i++) pthread_join(comers[i].thread, NULL);
-    end();
-}
-
 TEST(connections_are_kept_and_shared)
 {
     enum { CALLS = 300 };
@@ -808,7 +756,6 @@ int main(int argc, char **argv)
         RUN(store_time_is_learnt_from_the_date),
         RUN(without_a_date_the_time_is_not_known),
         RUN(a_call_in_flight_can_be_cancelled),
-        RUN(calls_come_and_go_while_others_are_cancelled),
         RUN(connections_are_kept_and_shared),
         RUN(proxies_of_the_environment_are_used),
         RUN(a_server_with_a_certificate_of_its_own_is_not_trusted),
