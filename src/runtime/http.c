@@ -108,6 +108,8 @@ static bool add_headers(struct hf_http_request *request)
 static void prepare_handle(CURL *easy)
 {
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    /* A name that nobody resolves must not hold up the loop: its thread is left behind. */
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
