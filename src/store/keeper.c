@@ -10,7 +10,6 @@
 
 enum {
     REFRESH_BEFORE_MS = 15 * 60 * 1000,
-    BLOCK_BEFORE_MS = 10 * 60 * 1000,
     SHORTEST_WAIT_MS = 250,
     AFTER_FAILURE_MS = 60 * 1000,
     ASK_AGAIN_MS = 1000,
@@ -222,8 +221,9 @@ enum hf_keeper_state hf__keeper_get(struct hf_keeper *k, struct hf_identity *ret
     int64_t now_us = hf__clock_boot_us(&hf__clock_system);
     pthread_mutex_lock(&k->mutex);
     struct hf_credentials *c = k->credentials;
-    bool ends_soon = c && c->expires_unix_ms && wall_ms(k) > c->expires_unix_ms - BLOCK_BEFORE_MS;
-    bool replaced_soon = k->refreshing && !k->failing && (ends_soon || c == k->rejected);
+    /* While keys are good, nobody waits for better ones: their source may take its time. */
+    bool has_ended = c && c->expires_unix_ms && wall_ms(k) >= c->expires_unix_ms;
+    bool replaced_soon = k->refreshing && !k->failing && (has_ended || c == k->rejected);
     if (c && !replaced_soon) {
         *ret = (struct hf_identity){hf__credentials_ref(c), k->region, k->endpoint};
         state = HF_KEEPER_READY;

@@ -2,9 +2,9 @@
  * Keeps AWS credentials at hand: resolves them on a thread of its own, since
  * that may ask files, programs and servers, and refreshes them before they end.
  *
- * They are refreshed from 15 minutes before their end on; from 10 minutes
- * before it callers wait for a refresh under way. If the source is down, the
- * old ones stay in use.
+ * They are refreshed from 15 minutes before their end on. Callers wait for a
+ * refresh only when the old ones have ended or were rejected. If the source is
+ * down, the old ones stay in use.
  */
 #ifndef HF_STORE_KEEPER_H
 #define HF_STORE_KEEPER_H
