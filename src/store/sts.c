@@ -1,6 +1,7 @@
 #include "store/sts.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/text.h"
 #include "store/endpoint.h"
@@ -36,29 +37,39 @@ static const char *sts_region(const struct hf_provider_context *context)
     return context->region ? context->region : "us-east-1";
 }
 
+/* One form on its way. */
+struct form {
+    const char *url;
+    struct hf_http_url parsed;
+    struct hf_slice body;
+    const struct hf_credentials *source; /* to sign with; NULL: nobody's */
+    int64_t signed_unix_s;
+    int64_t date_unix_s; /* what STS says; 0: nothing */
+};
+
 /* Adds the headers of a signed form to a request. */
-static int sign(struct hf_provider_context *context, const struct hf_credentials *source,
-                struct hf_slice body, const struct hf_http_url *url,
+static int sign(struct hf_provider_context *context, const struct form *form,
                 struct hf_http_request *request, struct hf_error *reterr)
 {
     char date[HF_AMZ_DATE_SIZE];
+    const struct hf_credentials *source = form->source;
     struct hf_sigv4_scope scope = {.region = hf__slice_str(sts_region(context)),
                                    .service = HF_LIT("sts"),
-                                   .unix_s = hf__clock_wall_us(context->clock) / 1000000};
+                                   .unix_s = form->signed_unix_s};
     struct hf_sigv4_key cache = {0};
     struct hf_buf value;
     hf__amz_date(scope.unix_s, date);
     struct hf_header headers[4] = {
         {HF_LIT("content-type"), hf__slice_str(form_type)},
-        {HF_LIT("host"), url->authority},
+        {HF_LIT("host"), form->parsed.authority},
         {HF_LIT("x-amz-date"), hf__slice_str(date)},
         {HF_LIT("x-amz-security-token"), hf__slice_str(source->token)},
     };
     struct hf_sigv4_request signing = {.method = HF_LIT("POST"),
-                                       .path = url->path,
+                                       .path = form->parsed.path,
                                        .headers = headers,
                                        .header_count = source->token ? 4 : 3,
-                                       .body = body};
+                                       .body = form->body};
     hf__buf_init(&value, 64 * 1024);
     hf__sigv4_authorization(&signing, &scope, hf__slice_str(source->access_key_id),
                             hf__slice_str(source->secret), &cache, &value);
@@ -75,26 +86,53 @@ static int sign(struct hf_provider_context *context, const struct hf_credentials
     return failed ? hf__error_no_memory(reterr) : 0;
 }
 
-/* Posts a form to STS, signed if there are credentials to sign with. */
-static int call(struct hf_provider_context *context, struct hf_slice body,
-                const struct hf_credentials *source, struct hf_slice *ret, struct hf_error *reterr)
+static void note_date(struct hf_http_request *request, struct hf_slice name, struct hf_slice value)
 {
-    struct hf_http_url parsed;
+    struct form *form = request->user;
+    if (name.len == 4 && strncasecmp(name.ptr, "date", 4) == 0)
+        hf__parse_http_date(value, &form->date_unix_s);
+}
+
+static int post(struct hf_provider_context *context, struct form *form, struct hf_slice *ret,
+                struct hf_error *reterr)
+{
     struct hf_arena *arena = context->arena;
-    const char *url = hf__endpoint_find(arena, "sts", sts_region(context), NULL,
-                                        context->environment, &context->profiles);
-    if (!url) return hf__error_no_memory(reterr);
-    int code = hf__http_url_parse(url, &parsed, reterr);
-    if (code != 0) return code;
-    struct hf_http_request request = hf__fetch_request("POST", url);
-    request.body = body;
+    struct hf_http_request request = hf__fetch_request("POST", form->url);
+    request.body = form->body;
+    request.on_header = note_date;
+    request.user = form;
     request.headers[request.header_count++] =
         hf__arena_printf(arena, "Content-Type: %s", form_type).ptr;
     request.headers[request.header_count++] =
-        hf__arena_printf(arena, "Host: %.*s", HF_FMT(parsed.authority)).ptr;
+        hf__arena_printf(arena, "Host: %.*s", HF_FMT(form->parsed.authority)).ptr;
     if (arena->failed) return hf__error_no_memory(reterr);
-    if (source) code = sign(context, source, body, &parsed, &request, reterr);
+    int code = form->source ? sign(context, form, &request, reterr) : 0;
     return code == 0 ? hf__fetch(context, &request, "STS", ret, reterr) : code;
+}
+
+/* A signature is refused if the clocks are a quarter of an hour apart, or five minutes. */
+static bool is_far(int64_t seconds)
+{
+    enum { FAR_S = 4 * 60 };
+    return seconds <= -FAR_S || seconds >= FAR_S;
+}
+
+/* Posts a form to STS, signed if there are credentials to sign with; once more by the clock of STS
+ * if ours is so far off that this may be why it was refused. */
+static int call(struct hf_provider_context *context, struct hf_slice body,
+                const struct hf_credentials *source, struct hf_slice *ret, struct hf_error *reterr)
+{
+    struct form form = {.body = body, .source = source};
+    form.signed_unix_s = hf__clock_wall_us(context->clock) / 1000000;
+    form.url = hf__endpoint_find(context->arena, "sts", sts_region(context), NULL,
+                                 context->environment, &context->profiles);
+    if (!form.url) return hf__error_no_memory(reterr);
+    int code = hf__http_url_parse(form.url, &form.parsed, reterr);
+    if (code == 0) code = post(context, &form, ret, reterr);
+    if (code == 0 || !source || !form.date_unix_s) return code;
+    if (!is_far(form.date_unix_s - form.signed_unix_s)) return code;
+    form.signed_unix_s = form.date_unix_s;
+    return post(context, &form, ret, reterr);
 }
 
 int hf__sts_assume_role(struct hf_provider_context *context, const struct hf_role *role,
