@@ -390,6 +390,11 @@ static void renewed(struct hf_core *core, struct hf_request *request,
         else refused_own(core, lease, request, answer, now_us);
         break;
     default:
+        if (answer->code ==
+            HF_ERR_DAMAGED) { /* where others see nothing of it: no use in waiting */
+            hf__lease_end(core, lease, HF_REASON_DELETED, 0, answer->error.message, now_us);
+            break;
+        }
         if (core->options.hold_on_unavailable && answer->unavailable) hold_on(core, lease);
         failed(core, lease, answer->code, now_us);
         break;

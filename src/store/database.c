@@ -1,7 +1,6 @@
 #include "store/database.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/random.h"
+#include "store/place.h"
 #include "wire/item_json.h"
 
 enum {
@@ -77,6 +77,7 @@ static const char *const texts[HF_SQL_COUNT] = {
         " WHERE expires IS NOT NULL AND expires < ?1 AND expires > ?2 LIMIT ?3)",
     [HF_SQL_META_GET] = "SELECT value FROM meta WHERE name = ?1",
     [HF_SQL_META_SET] = "INSERT OR REPLACE INTO meta(name, value) VALUES (?1, ?2)",
+    [HF_SQL_META_RAISE] = "UPDATE meta SET value = max(value, ?2) WHERE name = ?1",
 };
 
 /* ---- errors ---- */
@@ -231,27 +232,6 @@ static int ask(struct hf_database *db, const char *sql, int64_t *ret, struct hf_
     return code;
 }
 
-/*
- * Makes a missing file with safe permissions before SQLite would make it with
- * the usual ones. A file that exists is not opened here: closing it again would
- * drop the locks that another connection of this process has on it.
- */
-static int touch(const char *path, struct hf_error *reterr)
-{
-    struct stat info;
-    if (stat(path, &info) == 0) {
-        if (S_ISREG(info.st_mode)) return 0;
-        return hf__error_set(reterr, HF_ERR_INVALID, "%s is not a regular file", path);
-    }
-    int fd = errno == ENOENT ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
-    int saved = errno;
-    if (fd >= 0) close(fd);
-    if (fd >= 0 || saved == EEXIST) return 0; /* another process may have been faster */
-    int code = error_code(SQLITE_CANTOPEN, saved);
-    return hf__error_set(reterr, code, "cannot create %s: %s%s", path, strerror(saved),
-                         saved == ENOENT ? "; create its directory first" : advice(code));
-}
-
 struct marks {
     int64_t objects, application, version;
 };
@@ -326,7 +306,7 @@ static int configure(struct hf_database *db, struct hf_error *reterr)
 {
     static const char settings[] = "PRAGMA journal_mode = WAL;"
                                    "PRAGMA synchronous = FULL;"
-                                   "PRAGMA wal_autocheckpoint = 4000;"
+                                   "PRAGMA wal_autocheckpoint = 0;" /* see keep_log_short */
                                    "PRAGMA temp_store = MEMORY;"
                                    "PRAGMA trusted_schema = OFF;";
     return exec(db, settings, "open", reterr);
@@ -362,6 +342,28 @@ static int open_connection(struct hf_database *db, const char *path, bool create
     }
 }
 
+void hf__database_checkpoint(struct hf_database *db)
+{
+    sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+}
+
+/*
+ * After each commit. A long log makes for few checkpoints, but it must not fill a small volume on
+ * which little data lies: a megabyte, or four times the data, and 16 MB at most.
+ */
+static int keep_log_short(void *user, sqlite3 *handle, const char *name, int pages)
+{
+    enum { LEAST = 256, MOST = 4000, PAGE = 4096, TIMES = 4 };
+    struct hf_database *db = user;
+    struct stat info;
+    (void)handle;
+    (void)name;
+    if (pages < LEAST) return SQLITE_OK;
+    bool fits = stat(db->name, &info) == 0 && pages < TIMES * (info.st_size / PAGE);
+    if (!fits || pages >= MOST) hf__database_checkpoint(db);
+    return SQLITE_OK;
+}
+
 int hf__database_open(struct hf_database *db, const char *path, const struct hf_clock *clock,
                       int busy_timeout_ms, struct hf_error *reterr)
 {
@@ -369,9 +371,10 @@ int hf__database_open(struct hf_database *db, const char *path, const struct hf_
     hf__buf_init(&db->scratch, HF_ITEM_JSON_MAX);
     db->name = hf__strdup(path ? path : "memory:");
     int code = db->name ? 0 : hf__error_no_memory(reterr);
-    if (code == 0 && path) code = touch(path, reterr);
+    if (code == 0 && path) code = hf__place_prepare(path, reterr);
     if (code == 0) code = open_connection(db, path, true, reterr);
     if (code != 0) hf__database_close(db);
+    else if (path) sqlite3_wal_hook(db->handle, keep_log_short, db);
     return code;
 }
 

@@ -44,8 +44,9 @@ enum hf_statement {
     HF_SQL_SWEEP,
     HF_SQL_META_GET,
     HF_SQL_META_SET,
+    HF_SQL_META_RAISE,
 };
-enum { HF_SQL_COUNT = HF_SQL_META_SET + 1 };
+enum { HF_SQL_COUNT = HF_SQL_META_RAISE + 1 };
 
 struct hf_table {
     int64_t id; /* 0: none */
@@ -70,7 +71,8 @@ struct hf_database {
 
 /*
  * Opens a file, creating it (mode 0600) when it is missing or empty. A path of
- * NULL is a database in memory. On failure nothing is left open.
+ * NULL is a database in memory. On failure nothing is left open. This connection
+ * is the one that writes: it keeps the log short in relation to the data.
  */
 int hf__database_open(struct hf_database *db, const char *path, const struct hf_clock *clock,
                       int busy_timeout_ms, struct hf_error *reterr);
@@ -91,6 +93,9 @@ int hf__database_run(struct hf_database *db, enum hf_statement which, struct hf_
 
 /* Forgets the table that was used last: another process may change it between transactions. */
 void hf__database_forget(struct hf_database *db);
+
+/* Moves the log into the file as far as nobody reads it, so that its room can be used again. */
+void hf__database_checkpoint(struct hf_database *db);
 
 /* Ends a transaction that is open; harmless when none is. */
 void hf__database_rollback(struct hf_database *db);

@@ -9,22 +9,22 @@
  * E3  Readers have connections of their own, opened when they are first needed,
  *     and see every commit that was answered before they began. A database in
  *     memory has only the writer's.
- * E4  The store's time is the boot clock plus an offset kept in the file, set anew
- *     after a reboot and never set back: it does not jump when somebody sets the
- *     wall clock, and all processes on the file agree on it.
+ * E4  The store's time is the file's (timeline.h), not the wall clock's.
+ * E5  A file that was deleted, moved or replaced is noticed by the next operation
+ *     (place.h): nothing is answered from what nobody else can see.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/thread.h"
 #include "store/engines.h"
 #include "store/execute.h"
+#include "store/place.h"
+#include "store/timeline.h"
 #include "store/url.h"
 
 enum { READERS = 2, GUESTS = 4, LARGEST_BATCH = 1024, SWEEP_BATCH = 500 };
@@ -48,7 +48,8 @@ struct embedded {
     bool closing;  /* the readers end */
     bool draining; /* … and have ended: the writer completes what is left, and ends */
     int sweep_period_ms;
-    int64_t offset_us; /* store time − boot time */
+    struct hf_timeline timeline;
+    struct hf_place place; /* without paths: in memory */
     struct hf_database writer_db;
     struct hf_database reader_dbs[READERS];
     pthread_t writer;
@@ -68,9 +69,10 @@ static int64_t boot_us(const struct embedded *e)
     return hf__clock_boot_us(e->store.clock);
 }
 
+/* For what is written; leases are judged by whoever gets the answer. */
 static int64_t store_us(const struct embedded *e)
 {
-    return boot_us(e) + e->offset_us;
+    return hf__timeline_at(&e->timeline, boot_us(e)).hi_unix_us;
 }
 
 /* ---- completing ---- */
@@ -79,8 +81,7 @@ static void complete(struct embedded *e, struct hf_call *call)
 {
     struct hf_answer *answer = &call->answer;
     answer->received_boot_us = boot_us(e);
-    int64_t now = answer->received_boot_us + e->offset_us;
-    answer->store = (struct hf_interval){.known = true, .lo_unix_us = now, .hi_unix_us = now};
+    answer->store = hf__timeline_at(&e->timeline, answer->received_boot_us);
     if (answer->code == 0) answer->error = (struct hf_error){0};
     hf__call_done(&e->store, call);
 }
@@ -147,9 +148,9 @@ static int commit(struct embedded *e, struct hf_error *reterr)
     return HF_ERR_OUTCOME_UNKNOWN;
 }
 
-static void write_batch(struct embedded *e, struct hf_list *batch)
+/* Takes out what was cancelled while it waited, and notes when the rest was sent. */
+static void begin_batch(struct embedded *e, struct hf_list *batch)
 {
-    struct hf_error error = {0};
     int64_t sent = boot_us(e);
     for (struct hf_list *node = batch->next, *next; node != batch; node = next) {
         struct hf_call *call = HF_CONTAINER(node, struct hf_call, node);
@@ -159,17 +160,49 @@ static void write_batch(struct embedded *e, struct hf_list *batch)
             drop_cancelled(e, call);
             continue;
         }
-        call->answer.first_sent_boot_us = call->answer.sent_boot_us = sent;
-        call->answer.attempts = 1;
+        call->answer =
+            (struct hf_answer){.first_sent_boot_us = sent, .sent_boot_us = sent, .attempts = 1};
     }
-    if (hf__list_empty(batch)) return;
+}
+
+static bool is_any_full(const struct hf_list *batch)
+{
+    for (const struct hf_list *node = batch->next; node != batch; node = node->next)
+        if (HF_CONTAINER(node, struct hf_call, node)->answer.code == HF_ERR_FULL) return true;
+    return false;
+}
+
+/* One transaction. HF_ERR_FULL: nothing was written. */
+static int try_batch(struct embedded *e, struct hf_list *batch, bool is_last_try,
+                     struct hf_error *reterr)
+{
     hf__database_forget(&e->writer_db);
-    int code = hf__database_run(&e->writer_db, HF_SQL_BEGIN_WRITE, &error);
+    int code = hf__place_verify(&e->place, reterr);
+    if (code == 0) code = hf__database_run(&e->writer_db, HF_SQL_BEGIN_WRITE, reterr);
     if (code == 0) {
-        code = execute_batch(e, batch, &error);
-        if (code == 0) code = commit(e, &error);
+        code = hf__timeline_write_down(&e->timeline, &e->writer_db, boot_us(e), reterr);
+        if (code == 0) code = execute_batch(e, batch, reterr);
+        if (code == 0 && !is_last_try && is_any_full(batch)) code = HF_ERR_FULL;
+        if (code == 0) code = commit(e, reterr);
+        if (code == 0) hf__timeline_committed(&e->timeline);
     }
     hf__database_rollback(&e->writer_db);
+    if (code != 0 || hf__place_verify(&e->place, reterr) == 0) return code;
+    return reterr->code = HF_ERR_OUTCOME_UNKNOWN; /* in a file that nobody else sees any more */
+}
+
+static void write_batch(struct embedded *e, struct hf_list *batch)
+{
+    struct hf_error error = {0};
+    begin_batch(e, batch);
+    if (hf__list_empty(batch)) return;
+    int code = try_batch(e, batch, false, &error);
+    if (code == HF_ERR_FULL) { /* perhaps only of a log that could begin again */
+        hf__database_checkpoint(&e->writer_db);
+        begin_batch(e, batch);
+        error = (struct hf_error){0};
+        code = try_batch(e, batch, true, &error);
+    }
     for (struct hf_list *node; (node = hf__list_pop(batch)) != NULL;) {
         struct hf_call *call = HF_CONTAINER(node, struct hf_call, node);
         if (code != 0 && rests_on_commit(call)) {
@@ -183,26 +216,20 @@ static void write_batch(struct embedded *e, struct hf_list *batch)
     }
 }
 
-static int set_meta(struct embedded *e, const char *name, int64_t value, struct hf_error *reterr)
-{
-    sqlite3_stmt *set = hf__database_prepare(&e->writer_db, HF_SQL_META_SET, reterr);
-    if (!set) return reterr->code;
-    hf__bind_text(set, 1, hf__slice_str(name));
-    sqlite3_bind_int64(set, 2, value);
-    return hf__database_step(&e->writer_db, set, reterr);
-}
-
 /* Returns whether there may be more to delete. */
 static bool sweep(struct embedded *e)
 {
     struct hf_error error = {0};
     int deleted = 0;
-    int64_t now = store_us(e);
-    int code = hf__database_run(&e->writer_db, HF_SQL_BEGIN_WRITE, &error);
+    int64_t boot = boot_us(e);
+    int64_t now = hf__timeline_at(&e->timeline, boot).lo_unix_us;
+    int code = hf__place_verify(&e->place, &error);
+    if (code == 0) code = hf__database_run(&e->writer_db, HF_SQL_BEGIN_WRITE, &error);
     if (code == 0) code = hf__execute_sweep(&e->writer_db, now, SWEEP_BATCH, &deleted, &error);
     /* What was deleted must stay in the past, also after a reboot with a wrong clock. */
-    if (code == 0) code = set_meta(e, "clock_last_us", now, &error);
+    if (code == 0) code = hf__timeline_write_down(&e->timeline, &e->writer_db, boot, &error);
     if (code == 0) code = hf__database_run(&e->writer_db, HF_SQL_COMMIT, &error);
+    if (code == 0) hf__timeline_committed(&e->timeline);
     hf__database_rollback(&e->writer_db);
     if (code != 0) hf__log(&e->store.log, HF_LOG_WARN, "TTL sweep: %s", error.message);
     return code == 0 && deleted == SWEEP_BATCH;
@@ -280,6 +307,7 @@ static bool read_from(struct embedded *e, struct hf_database *db, struct hf_call
                       struct hf_error *reterr)
 {
     struct hf_answer *answer = &call->answer;
+    if (hf__place_verify(&e->place, reterr) != 0) return false;
     if (!db->handle && hf__database_reopen(db, &e->writer_db, reterr) != 0) return false;
     hf__database_forget(db);
     answer->first_sent_boot_us = answer->sent_boot_us = boot_us(e);
@@ -372,6 +400,8 @@ static void destroy(struct embedded *e)
         hf__database_close(&e->guests[i].db);
         pthread_mutex_destroy(&e->guests[i].mutex);
     }
+    hf__timeline_close(&e->timeline);
+    hf__place_free(&e->place);
     pthread_cond_destroy(&e->writes.filled);
     pthread_cond_destroy(&e->reads.filled);
     pthread_mutex_destroy(&e->mutex);
@@ -422,105 +452,6 @@ static const struct hf_store_engine embedded_engine = {
     .now_unix_us = now_unix_us,
 };
 
-/* ---- the store's time ---- */
-
-/* What tells this boot of this machine (and its time namespace) from others; "" if nothing does. */
-static void boot_identity(char *ret, size_t size)
-{
-    char boot[64] = "", space[64] = "";
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t len = fd >= 0 ? read(fd, boot, sizeof boot - 1) : -1;
-    if (fd >= 0) close(fd);
-    boot[len > 0 ? (size_t)len : 0] = '\0';
-    boot[strcspn(boot, "\n")] = '\0';
-    len = readlink("/proc/self/ns/time", space, sizeof space - 1);
-    space[len > 0 ? (size_t)len : 0] = '\0';
-    ret[0] = '\0';
-    if (boot[0]) snprintf(ret, size, "%s %s", boot, space);
-}
-
-/* The row of a meta value, valid until the statement is used again; NULL if there is none, or on
- * error. */
-static sqlite3_stmt *get_meta(struct embedded *e, const char *name, struct hf_error *reterr)
-{
-    sqlite3_stmt *get = hf__database_prepare(&e->writer_db, HF_SQL_META_GET, reterr);
-    if (!get) return NULL;
-    hf__bind_text(get, 1, hf__slice_str(name));
-    int result = sqlite3_step(get);
-    if (result != SQLITE_ROW && result != SQLITE_DONE)
-        hf__database_error(&e->writer_db, "read", reterr);
-    return result == SQLITE_ROW ? get : NULL;
-}
-
-static int64_t get_meta_int(struct embedded *e, const char *name, struct hf_error *reterr)
-{
-    sqlite3_stmt *row = get_meta(e, name, reterr);
-    int64_t value = row ? sqlite3_column_int64(row, 0) : 0;
-    if (row) sqlite3_reset(row);
-    return value;
-}
-
-static int set_meta_text(struct embedded *e, const char *name, const char *value,
-                         struct hf_error *reterr)
-{
-    sqlite3_stmt *set = hf__database_prepare(&e->writer_db, HF_SQL_META_SET, reterr);
-    if (!set) return reterr->code;
-    hf__bind_text(set, 1, hf__slice_str(name));
-    hf__bind_text(set, 2, hf__slice_str(value));
-    return hf__database_step(&e->writer_db, set, reterr);
-}
-
-/* The offset that this boot's first process stored; false if this boot has none yet. */
-static bool find_offset(struct embedded *e, const char *identity, struct hf_error *reterr)
-{
-    sqlite3_stmt *row = get_meta(e, "clock_boot", reterr);
-    bool same = row && identity[0] && hf__slice_is(hf__column(row, 0), identity);
-    if (row) sqlite3_reset(row);
-    e->offset_us = get_meta_int(e, "clock_offset_us", reterr);
-    return same;
-}
-
-/* Whether all is as it should be, and was written down not long ago. */
-static bool has_fresh_offset(struct embedded *e, struct hf_error *reterr)
-{
-    char identity[160];
-    boot_identity(identity, sizeof identity);
-    if (!find_offset(e, identity, reterr)) return false;
-    int64_t last = get_meta_int(e, "clock_last_us", reterr);
-    int64_t age_us = store_us(e) - last;
-    return reterr->code == 0 && age_us >= 0 && age_us < (int64_t)e->sweep_period_ms * 1000;
-}
-
-static int choose_offset(struct embedded *e, struct hf_error *reterr)
-{
-    char identity[160];
-    boot_identity(identity, sizeof identity);
-    bool known = find_offset(e, identity, reterr);
-    int64_t last = get_meta_int(e, "clock_last_us", reterr);
-    if (reterr->code != 0) return reterr->code;
-    int code = 0;
-    if (!known || store_us(e) < last) {
-        int64_t wall = hf__clock_wall_us(e->store.clock);
-        e->offset_us = (wall > last ? wall : last) - boot_us(e);
-        code = set_meta_text(e, "clock_boot", identity, reterr);
-        if (code == 0) code = set_meta(e, "clock_offset_us", e->offset_us, reterr);
-    }
-    return code == 0 ? set_meta(e, "clock_last_us", store_us(e), reterr) : code;
-}
-
-/* E4: the offset of this boot, or a new one that does not lead back. */
-static int set_clock(struct embedded *e, struct hf_error *reterr)
-{
-    struct hf_error error = {0};
-    if (has_fresh_offset(e, &error)) return 0; /* nobody has to wait for a sync */
-    error = (struct hf_error){0};
-    int code = hf__database_run(&e->writer_db, HF_SQL_BEGIN_WRITE, &error);
-    if (code == 0) code = choose_offset(e, &error);
-    if (code == 0) code = hf__database_run(&e->writer_db, HF_SQL_COMMIT, &error);
-    hf__database_rollback(&e->writer_db);
-    return code == 0 ? 0 : hf__error_set(reterr, code, "%s", error.message);
-}
-
 /* ---- opening ---- */
 
 static int start_threads(struct embedded *e, int readers, struct hf_error *reterr)
@@ -555,6 +486,7 @@ static struct embedded *new_engine(const struct hf_store_options *options)
     pthread_condattr_destroy(&monotonic);
     hf__list_init(&e->writes.calls);
     hf__list_init(&e->reads.calls);
+    e->timeline.lock_fd = -1;
     e->sweep_period_ms = options->sweep_period_ms ? options->sweep_period_ms : 60000;
     return e;
 }
@@ -568,7 +500,10 @@ static int open_engine(const char *path, const char *table, const struct hf_stor
     int code = hf__store_init(&e->store, &embedded_engine, options, table, reterr);
     e->store.embedded = true;
     if (code == 0) code = hf__database_open(&e->writer_db, path, e->store.clock, busy_ms, reterr);
-    if (code == 0) code = set_clock(e, reterr);
+    if (code == 0)
+        code = hf__timeline_open(&e->timeline, &e->writer_db, e->store.clock, path != NULL,
+                                 &e->store.log, reterr);
+    if (code == 0 && path) code = hf__place_mark(&e->place, path, reterr);
     if (code == 0) code = start_threads(e, path ? READERS : 0, reterr);
     if (code == 0) *ret = &e->store;
     else close_store(&e->store);
