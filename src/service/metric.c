@@ -157,7 +157,7 @@ static void answer_ready(struct hf_exchange *exchange)
 
 static void asked(struct hf_exchange *exchange, const struct hf_answer *answer)
 {
-    if (answer->code != 0) {
+    if (answer->code != 0 && answer->code != HF_ERR_CONDITION) {
         exchange->retry_after_s = 1;
         hf__answer_error(exchange, 503, hf_error_name(answer->code), "the store: %s",
                          answer->error.message);
@@ -168,10 +168,29 @@ static void asked(struct hf_exchange *exchange, const struct hf_answer *answer)
     answer_ready(exchange);
 }
 
-/* Ready: the store answers, and we are not on our way out. */
+/*
+ * A write that changes nothing: a file can be read long after it cannot be written any more. On
+ * DynamoDB, which has no such state and wants to be paid, a read.
+ */
+static void build_question(const struct hf_service *service, struct hf_arena *arena,
+                           struct hf_op *ret)
+{
+    const struct hf_core_options *core = &service->client->core.options;
+    /* Any key of the table's type does. */
+    core->format->read(&core->layout, arena,
+                       core->layout.key_type == HF_N ? HF_LIT("0") : HF_LIT("holdfast-ready"), ret);
+    ret->attempts = 1;
+    ret->timeout_ms = 2000;
+    const char *key = hf__arena_str(arena, core->layout.key_name);
+    if (!service->store->embedded || !key) return;
+    const struct hf_item which = ret->key;
+    *ret = (struct hf_op){.kind = HF_DELETE_ITEM, .table = ret->table, .key = which};
+    ret->condition = hf__cond_absent(arena, key);
+}
+
+/* Ready: the store can be used, and we are not on our way out. */
 void hf__readyz(struct hf_exchange *exchange)
 {
-    const struct hf_core_options *core = &exchange->service->client->core.options;
     struct hf_op op;
     if (__atomic_load_n(&exchange->service->draining, __ATOMIC_RELAXED)) {
         hf__answer_error(exchange, 503, "closed", "the service is being stopped");
@@ -183,10 +202,6 @@ void hf__readyz(struct hf_exchange *exchange)
         answer_ready(exchange);
         return;
     }
-    /* Any key of the table's type does. */
-    core->format->read(&core->layout, &exchange->arena,
-                       core->layout.key_type == HF_N ? HF_LIT("0") : HF_LIT("holdfast-ready"), &op);
-    op.attempts = 1;
-    op.timeout_ms = 2000;
+    build_question(exchange->service, &exchange->arena, &op);
     hf__exchange_run(exchange, &op, asked);
 }

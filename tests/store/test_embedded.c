@@ -62,14 +62,19 @@ static struct hf_op put(const char *key, const char *more)
     return op;
 }
 
-static bool exists(struct hf_store *store, const char *key)
+static struct hf_op get_of(const char *key)
 {
-    struct hf_answer answer;
     struct hf_op op = op_of(HF_GET_ITEM);
     char item[100];
     snprintf(item, sizeof item, "{\"key\":{\"S\":\"%s\"}}", key);
     op.key = hf_test_item(&arena, hf__arena_str(&arena, hf__slice_str(item)));
-    CHECK_INT(run(store, op, &answer), 0);
+    return op;
+}
+
+static bool exists(struct hf_store *store, const char *key)
+{
+    struct hf_answer answer;
+    CHECK_INT(run(store, get_of(key), &answer), 0);
     return answer.has_item;
 }
 
@@ -597,6 +602,185 @@ TEST(the_stores_time_does_not_go_back_after_a_reboot)
     hf__arena_free(&arena);
 }
 
+/* As if the machine had been started anew: the boot clock begins again. */
+static void reboot(struct hf_virtual_clock *clock)
+{
+    sqlite3 *db;
+    sqlite3_open(path, &db);
+    sqlite3_exec(db, "UPDATE meta SET value = 'another boot' WHERE name = 'clock_boot'", NULL, NULL,
+                 NULL);
+    sqlite3_close(db);
+    clock->boot_us = 5000000;
+}
+
+TEST(after_a_reboot_the_stores_time_is_an_interval_for_an_hour)
+{
+    struct hf_virtual_clock clock;
+    struct hf_answer before, after, later;
+    const int64_t hour_us = 3600LL * 1000000;
+    hf_virtual_clock_init(&clock);
+    struct hf_store_options options = {.clock = &clock.clock};
+    fresh_path("interval.db");
+    struct hf_store *store = open_good(&options);
+    create_table(store);
+    CHECK_INT(run(store, put("a", ""), &before), 0);
+    hf__store_close(store);
+    reboot(&clock);
+    clock.wall_us += hour_us; /* away so long, or set wrong */
+    store = open_good(&options);
+    CHECK_INT(run(store, put("a", ""), &after), 0);
+    CHECK_INT(after.store.lo_unix_us, before.store.lo_unix_us);
+    CHECK_INT(after.store.hi_unix_us, clock.wall_us);
+    hf__store_close(store);
+    hf_virtual_clock_advance(&clock, hour_us - 1000000);
+    store = open_good(&options); /* whoever comes later agrees */
+    CHECK_INT(run(store, put("a", ""), &later), 0);
+    CHECK_INT(later.store.lo_unix_us - after.store.lo_unix_us, hour_us - 1000000);
+    CHECK_INT(later.store.hi_unix_us, clock.wall_us);
+    hf_virtual_clock_advance(&clock, 1000000);
+    CHECK_INT(run(store, put("a", ""), &later), 0);
+    CHECK_INT(later.store.lo_unix_us, clock.wall_us);
+    CHECK_INT(later.store.hi_unix_us, clock.wall_us);
+    hf__store_close(store);
+    hf__arena_free(&arena);
+}
+
+TEST(who_opens_a_file_that_is_open_takes_its_time)
+{
+    struct hf_virtual_clock clock;
+    struct hf_answer first, second, third;
+    hf_virtual_clock_init(&clock);
+    struct hf_virtual_clock other = clock;
+    other.wall_us += 3600LL * 1000000;
+    other.clock.user = &other;
+    struct hf_store_options options = {.clock = &clock.clock}, set_wrong = {.clock = &other.clock};
+    fresh_path("shared-clock.db");
+    struct hf_store *store = open_good(&options);
+    create_table(store);
+    sqlite3 *db; /* as a container sees it that has a boot id of its own */
+    sqlite3_open(path, &db);
+    sqlite3_exec(db, "UPDATE meta SET value = 'container' WHERE name = 'clock_boot'", NULL, NULL,
+                 NULL);
+    sqlite3_close(db);
+    struct hf_store *second_store = open_good(&set_wrong);
+    CHECK_INT(run(store, put("a", ""), &first), 0);
+    CHECK_INT(run(second_store, put("a", ""), &second), 0);
+    CHECK_INT(second.store.lo_unix_us, first.store.lo_unix_us);
+    CHECK_INT(second.store.hi_unix_us, first.store.hi_unix_us);
+    hf__store_close(store);
+    struct hf_store *third_store = open_good(&set_wrong); /* the second one has it open still */
+    CHECK_INT(run(third_store, put("a", ""), &third), 0);
+    CHECK_INT(third.store.hi_unix_us, first.store.hi_unix_us);
+    hf__store_close(second_store);
+    hf__store_close(third_store);
+    hf__arena_free(&arena);
+}
+
+TEST(a_time_that_is_days_ahead_is_set_back_by_who_is_alone)
+{
+    struct hf_virtual_clock clock;
+    struct hf_answer answer;
+    hf_virtual_clock_init(&clock);
+    clock.wall_us = 1794000000LL * 1000000; /* 2026-11 */
+    const int64_t right_us = clock.wall_us;
+    struct hf_store_options options = {.clock = &clock.clock};
+    fresh_path("ahead.db");
+    clock.wall_us += 365LL * 86400 * 1000000;
+    struct hf_store *store = open_good(&options);
+    create_table(store);
+    hf__store_close(store);
+    reboot(&clock);
+    clock.wall_us = 1000000; /* a clock that nobody has set is not believed */
+    store = open_good(&options);
+    CHECK_INT(run(store, put("a", ""), &answer), 0);
+    CHECK(answer.store.lo_unix_us >= right_us + 364LL * 86400 * 1000000);
+    hf__store_close(store);
+    reboot(&clock);
+    clock.wall_us = right_us;
+    store = open_good(&options);
+    CHECK_INT(run(store, put("a", ""), &answer), 0);
+    CHECK_INT(answer.store.hi_unix_us, right_us);
+    CHECK_INT(answer.store.lo_unix_us, right_us);
+    hf__store_close(store);
+    hf__arena_free(&arena);
+}
+
+/* ---- the file's place ---- */
+
+TEST(a_file_that_is_gone_or_another_one_is_noticed)
+{
+    static const char *const ends[] = {"", "-wal", "-shm"};
+    struct hf_answer answer;
+    for (int i = 0; i < 6; i++) {
+        char name[64], from[600], to[640];
+        snprintf(name, sizeof name, "gone%d.db", i);
+        fresh_path(name);
+        struct hf_store *store = open_good(NULL);
+        create_table(store);
+        CHECK_INT(run(store, put("a", ""), NULL), 0);
+        snprintf(from, sizeof from, "%s%s", path, ends[i % 3]);
+        snprintf(to, sizeof to, "%s.away", from);
+        CHECK_INT(rename(from, to), 0);
+        if (i >= 3) { /* and another one is there */
+            FILE *file = fopen(from, "w");
+            CHECK(file != NULL);
+            fclose(file);
+        }
+        CHECK_INT(run(store, put("a", ""), &answer), HF_ERR_DAMAGED);
+        CHECK(strstr(answer.error.message, i < 3 ? "was deleted or moved" : "was replaced"));
+        CHECK_INT(run(store, get_of("a"), &answer), HF_ERR_DAMAGED);
+        CHECK_INT(rename(to, from), 0); /* it comes back */
+        CHECK_INT(run(store, put("a", ""), NULL), 0);
+        hf__store_close(store);
+    }
+    hf__arena_free(&arena);
+}
+
+TEST(hard_links_are_refused_and_symbolic_ones_are_not)
+{
+    char linked[600], link_url[700];
+    struct hf_error error;
+    struct stat info;
+    fresh_path("linked.db");
+    hf__store_close(open_good(NULL));
+    snprintf(linked, sizeof linked, "%s/hard.db", hf_test_directory());
+    CHECK_INT(link(path, linked), 0);
+    fails_to_open(HF_ERR_INVALID, "hard links");
+    CHECK_INT(unlink(linked), 0);
+    snprintf(linked, sizeof linked, "%s/soft.db", hf_test_directory());
+    CHECK_INT(symlink("linked.db", linked), 0);
+    struct hf_store *store = open_good(NULL), *same = NULL;
+    create_table(store);
+    snprintf(link_url, sizeof link_url, "file:%s", linked);
+    CHECK_INT(hf__store_open(link_url, NULL, &same, &error), 0);
+    CHECK_INT(run(same, put("a", ""), NULL), 0);
+    CHECK(exists(store, "a"));
+    hf__store_close(same);
+    hf__store_close(store);
+    /* A link to nowhere makes the file where it points, for its user alone. */
+    fresh_path("dangling.db");
+    CHECK_INT(symlink("target.db", path), 0);
+    hf__store_close(open_good(NULL));
+    CHECK_INT(stat(path, &info), 0);
+    CHECK_INT(info.st_mode & 0777, 0600);
+    hf__arena_free(&arena);
+}
+
+TEST(a_log_stays_short_where_there_is_little_data)
+{
+    char log[600];
+    struct stat info;
+    fresh_path("short.db");
+    struct hf_store *store = open_good(NULL);
+    create_table(store);
+    for (int i = 0; i < 1500; i++) CHECK_INT(run(store, put("a", ""), NULL), 0);
+    snprintf(log, sizeof log, "%s-wal", path);
+    CHECK_INT(stat(log, &info), 0);
+    CHECK(info.st_size < 1300 * 1024);
+    hf__store_close(store);
+    hf__arena_free(&arena);
+}
+
 /* ---- want of memory ---- */
 
 static void open_write_and_read(void)
@@ -652,6 +836,12 @@ int main(int argc, char **argv)
         RUN(expired_items_are_swept_by_the_stores_time),
         RUN(the_stores_time_does_not_follow_a_wall_clock_that_jumps),
         RUN(the_stores_time_does_not_go_back_after_a_reboot),
+        RUN(after_a_reboot_the_stores_time_is_an_interval_for_an_hour),
+        RUN(who_opens_a_file_that_is_open_takes_its_time),
+        RUN(a_time_that_is_days_ahead_is_set_back_by_who_is_alone),
+        RUN(a_file_that_is_gone_or_another_one_is_noticed),
+        RUN(hard_links_are_refused_and_symbolic_ones_are_not),
+        RUN(a_log_stays_short_where_there_is_little_data),
         RUN(survives_want_of_memory),
     };
     return RUN_TESTS(tests);
