@@ -153,10 +153,11 @@ const char *hf_reason_meaning(enum hf_reason reason);
 enum hf_log_level { HF_LOG_DEBUG = 0, HF_LOG_INFO = 1, HF_LOG_WARN = 2, HF_LOG_ERROR = 3 };
 
 /*
- * Receives one line, without a newline. It is called on whatever thread has
- * something to say, possibly on several at once and with internal locks held: it
- * must not wait for anything that uses the library, and not call back into it.
- * The library itself prints nothing.
+ * Receives one line, without a newline. It is called on the client's thread or on
+ * one of the store's, possibly on several at once, with no lock held. While it
+ * does not return nothing is renewed: what may block (a file, a pipe) belongs
+ * behind a queue. Calls that wait are refused in it, as in every callback. The
+ * library itself prints nothing.
  */
 typedef void (*hf_log_fn)(void *user, enum hf_log_level level, const char *line);
 

@@ -161,6 +161,42 @@ void hf__client_chore(struct hf_client *client, struct hf_chore *chore)
     if (hf__list_empty(&chore->node)) hf__list_append(&client->chores, &chore->node);
 }
 
+/* ---- what the core has to say ---- */
+
+/* L1: whoever reads our log may be slow. */
+struct line {
+    struct hf_chore chore;
+    enum hf_log_level level;
+    char text[];
+};
+
+enum { LINES_MOST = 256 }; /* that wait; what does not fit is not worth more memory */
+
+static void tell(struct hf_client *client, struct hf_chore *chore)
+{
+    struct line *line = HF_CONTAINER(chore, struct line, chore);
+    client->log.fn(client->log.user, line->level, line->text);
+    hf__free(line);
+    pthread_mutex_lock(&client->mutex);
+    client->lines--;
+    pthread_mutex_unlock(&client->mutex);
+}
+
+/* The core's log; with the mutex. */
+static void note(void *user, enum hf_log_level level, const char *text)
+{
+    struct hf_client *client = user;
+    size_t size = strlen(text) + 1;
+    struct line *line = client->lines < LINES_MOST ? hf__malloc(sizeof *line + size) : NULL;
+    if (!line) return;
+    line->chore.run = tell;
+    hf__list_init(&line->chore.node);
+    line->level = level;
+    memcpy(line->text, text, size);
+    client->lines++;
+    hf__client_chore(client, &line->chore);
+}
+
 /* ---- entering and waiting ---- */
 
 int hf__client_enter(struct hf_client *client, struct hf_error *reterr)
@@ -310,6 +346,8 @@ void hf__client_ref(struct hf_client *client)
 static void destroy(struct hf_client *client)
 {
     hf__core_free(&client->core);
+    for (struct hf_list *node; (node = hf__list_pop(&client->chores)) != NULL;) /* lines */
+        hf__free(HF_CONTAINER(node, struct line, chore.node));
     pthread_cond_destroy(&client->wake);
     pthread_mutex_destroy(&client->mutex);
     hf__arena_free(&client->arena);
@@ -350,6 +388,7 @@ static int start_core(struct hf_client *client, const struct hf_client_options *
     int code = hf__client_options(options, &client->arena, &core_options, reterr);
     if (code != 0) return code;
     client->log = core_options.log;
+    if (client->log.fn) core_options.log = (struct hf_log){note, client, client->log.least};
     code = open_store(client, options, reterr);
     if (code != 0) return code;
     client->clock = client->store->clock;

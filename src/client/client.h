@@ -4,7 +4,8 @@
  *
  * Invariants
  * L1  `mutex` guards everything below it, the core included. It is never held
- *     while a callback runs, nor while anything waits but on a condition.
+ *     while a callback runs (the log's is one), nor while anything waits but on
+ *     a condition.
  * L2  The core is fed with a clock that is read under the mutex: time never goes
  *     back.
  * L3  After every input the core is drained: requests are submitted, waiters
@@ -81,6 +82,7 @@ struct hf_client {
     struct hf_list waiters;
     struct hf_list calls;    /* at the store */
     struct hf_list watchers; /* watch.c */
+    int lines;               /* of the log, among the chores */
     uint32_t refs;
     bool has_thread;
     bool stopping; /* the thread ends */
