@@ -253,6 +253,15 @@ int hf_client_new(const struct hf_client_options *options, struct hf_client **re
  */
 int hf_client_close(struct hf_client *client, int64_t timeout_ms);
 
+/*
+ * For a program that is about to stop itself (SIGSTOP), or to be frozen: returns when nothing of it
+ * is under way in a file that other processes use, which would have to wait for it; at most after
+ * two seconds. Nothing is begun, and nothing renewed, until hf_client_resume. Stores that are not
+ * files need none of it.
+ */
+void hf_client_pause(struct hf_client *client);
+void hf_client_resume(struct hf_client *client);
+
 /* As given, or made up. Lasts as long as the client. */
 const char *hf_client_owner(const struct hf_client *client);
 

@@ -110,12 +110,20 @@ static pid_t parent_of(pid_t pid, unsigned long long *ret_began)
     return found == 3 && state != 'Z' ? parent : 0;
 }
 
+unsigned long long child_began(pid_t pid)
+{
+    unsigned long long began = 0;
+    parent_of(pid, &began);
+    return began;
+}
+
 /* Between vfork and exec, in our memory: nothing but system calls. */
 static void become(char *const *argv, char *const *environment, const struct child *child,
                    pid_t parent, int report)
 {
     if (child->own_group) setpgid(0, 0);
-    if (child->has_terminal) tcsetpgrp(child->terminal, getpid()); /* SIGTTOU is blocked still */
+    int terminal = child->takes_terminal ? open("/dev/tty", O_RDWR | O_CLOEXEC) : -1;
+    if (terminal >= 0) tcsetpgrp(terminal, getpid()); /* SIGTTOU is blocked still */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     int error = getppid() == parent ? 0 : ESRCH;
     signal(SIGPIPE, SIG_DFL);
@@ -137,14 +145,6 @@ int child_start(struct child *child, char *const *argv, const struct child_varia
     char **environment = environment_with(variables, arena);
     if (!environment) return ENOMEM;
     if (pipe2(report, O_CLOEXEC) != 0) return errno;
-    int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC);
-    bool foreground = terminal >= 0 && tcgetpgrp(terminal) == getpgrp();
-    bool owns_terminal = foreground && getpid() == getpgrp() && isatty(STDOUT_FILENO);
-    *child = (struct child){.has_terminal = owns_terminal,
-                            .had_terminal = owns_terminal,
-                            .own_group = owns_terminal || !foreground,
-                            .terminal = terminal};
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
     pid_t parent = getpid();
     child->pid = vfork(); /* copying our page tables takes longer than all the rest */
     if (child->pid == 0) {
@@ -161,22 +161,10 @@ int child_start(struct child *child, char *const *argv, const struct child_varia
     do got = read(report[0], &error, sizeof error);
     while (got < 0 && errno == EINTR);
     close(report[0]);
-    if (got != sizeof error) { /* it was executed */
-        parent_of(child->pid, &child->began);
-        return 0;
-    }
+    if (got != sizeof error) return 0; /* it was executed */
     waitpid(child->pid, NULL, 0);
     child->is_over = true;
-    child_end(child);
     return error;
-}
-
-bool child_is_foreground(void)
-{
-    int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC);
-    bool foreground = terminal >= 0 && tcgetpgrp(terminal) == getpgrp();
-    if (terminal >= 0) close(terminal);
-    return foreground;
 }
 
 void child_signal(const struct child *child, int signal)
@@ -207,69 +195,99 @@ void child_look(struct child *child)
 
 /* ---- killing ---- */
 
-/* Those who are older than the child are not of it: children of whatever was exec'ed into us. */
-static bool came_of(pid_t pid, const struct child *child)
+/* One look at all that came of a process. */
+struct hunt {
+    int alive;   /* and found */
+    bool denied; /* one may not be killed */
+    bool blind;  /* the kernel does not tell whose children are whose */
+};
+
+static void hunt_children(struct hunt *hunt, pid_t pid, unsigned long long not_before, int depth);
+
+static void hunt_one(struct hunt *hunt, pid_t pid, unsigned long long not_before, int depth)
+{
+    unsigned long long began = 0;
+    if (parent_of(pid, &began) == 0 || began < not_before) return;
+    hunt->alive++;
+    if (kill(pid, SIGKILL) != 0 && errno == EPERM) hunt->denied = true;
+    hunt_children(hunt, pid, 0, depth + 1);
+}
+
+/* "12 345 6 ": as the kernel lists them. */
+static void hunt_list(struct hunt *hunt, const char *path, unsigned long long not_before, int depth)
+{
+    FILE *file = fopen(path, "re");
+    int pid;
+    if (!file) {
+        hunt->blind |= errno == ENOENT && depth == 0;
+        return;
+    }
+    while (fscanf(file, "%d", &pid) == 1) hunt_one(hunt, pid, not_before, depth);
+    fclose(file);
+}
+
+static void hunt_children(struct hunt *hunt, pid_t pid, unsigned long long not_before, int depth)
+{
+    enum { DEEPEST = 200 }; /* each level has two files open */
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *threads = depth < DEEPEST ? opendir(path) : NULL;
+    const struct dirent *entry;
+    while (threads && (entry = readdir(threads))) {
+        if (entry->d_name[0] == '.') continue;
+        snprintf(path, sizeof path, "/proc/%d/task/%.20s/children", (int)pid, entry->d_name);
+        hunt_list(hunt, path, not_before, depth);
+    }
+    if (threads) closedir(threads);
+}
+
+/* Where the kernel does not list children: every process, by its parents. */
+static bool is_of(pid_t pid, const struct brood *brood)
 {
     enum { DEEPEST = 1000 };
     unsigned long long began = 0;
     for (int i = 0; i < DEEPEST && pid > 1; i++) {
         pid = parent_of(pid, &began);
-        if (pid == 0 || began < child->began) return false;
-        if (pid == getpid()) return true;
+        if (pid == brood->root) return began >= brood->not_before;
+        if (pid == 0) return false;
     }
     return false;
 }
 
-void child_kill_all(const struct child *child)
+static void hunt_everywhere(struct hunt *hunt, const struct brood *brood)
 {
-    enum { ROUNDS = 16 }; /* what forks while we look is found in the next one */
-    if (child->own_group) kill(-child->pid, SIGKILL);
-    if (!child->is_over) kill(child->pid, SIGKILL);
-    bool found = true;
-    for (int round = 0; round < ROUNDS && found; round++) {
-        DIR *directory = opendir("/proc");
-        const struct dirent *entry;
-        found = false;
-        while (directory && (entry = readdir(directory))) {
-            int64_t pid;
-            if (!hf__parse_int64(hf__slice_str(entry->d_name), &pid)) continue;
-            if (!came_of((pid_t)pid, child)) continue;
-            found = kill((pid_t)pid, SIGKILL) == 0 || found;
-        }
-        if (directory) closedir(directory);
+    DIR *directory = opendir("/proc");
+    const struct dirent *entry;
+    while (directory && (entry = readdir(directory))) {
+        int64_t pid;
+        if (!hf__parse_int64(hf__slice_str(entry->d_name), &pid)) continue;
+        if (!is_of((pid_t)pid, brood)) continue;
+        hunt->alive++;
+        if (kill((pid_t)pid, SIGKILL) != 0 && errno == EPERM) hunt->denied = true;
     }
+    if (directory) closedir(directory);
 }
 
-/* ---- the terminal ---- */
-
-bool child_take_terminal(struct child *child)
+/*
+ * The children of who was killed become the root's: they are found in the next round, and so is
+ * what forks while we look.
+ */
+int child_kill_brood(const struct brood *brood, bool *ret_denied)
 {
-    if (!child->own_group || child->terminal < 0 || tcgetpgrp(child->terminal) != getpgrp())
-        return false;
-    child->has_terminal = true;
-    child_continue(child);
-    return true;
-}
-
-void child_continue(struct child *child)
-{
-    if (child->has_terminal) tcsetpgrp(child->terminal, child->pid);
-    child->is_stopped = child->is_suspended = false;
-    child_signal(child, SIGCONT);
-}
-
-void child_end(struct child *child)
-{
-    if (child->has_terminal) tcsetpgrp(child->terminal, getpgrp());
-    child->has_terminal = false;
-    if (child->is_over && child->terminal >= 0) {
-        close(child->terminal);
-        child->terminal = -1;
+    enum { ROUNDS = 8 };
+    struct hunt hunt = {.alive = 1};
+    *ret_denied = false;
+    for (int round = 0; round < ROUNDS && hunt.alive > 0; round++) {
+        hunt = (struct hunt){0};
+        hunt_children(&hunt, brood->root, brood->not_before, 0);
+        if (hunt.blind) hunt_everywhere(&hunt, brood);
+        *ret_denied |= hunt.denied;
     }
+    return hunt.alive;
 }
 
-int child_exit_code(const struct child *child)
+int child_exit_code(int status)
 {
-    if (WIFEXITED(child->status)) return WEXITSTATUS(child->status);
-    return 128 + (WIFSIGNALED(child->status) ? WTERMSIG(child->status) : 0);
+    if (WIFEXITED(status)) return WEXITSTATUS(status);
+    return 128 + (WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }

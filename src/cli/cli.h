@@ -5,8 +5,10 @@
  * settings.c  store, format, owner, output: options, environment, files
  * option.c    reading options          moment.c    durations and moments
  * terminal.c  colours and progress     wake.c      signals
+ * foreground.c  who has the terminal   logger.c    lines that nobody waits for
  * child.c     the command that runs under a lock
  * await.c     waiting for a lock       guard.c     keeping a child within its lease
+ * warden.c    the process between us and the command, which does so
  *
  * One file per command: run.c, grant.c (acquire, renew, release), look.c (get, list, watch),
  * elect.c, table.c, doctor.c, bench.c, serve.c.

@@ -113,7 +113,7 @@ static bool lead_once(struct cli *cli, struct hf_client *client, const struct op
         return false;
     }
     print_leader(cli, hf_lock_name(lock), hf_lock_owner(lock), true);
-    struct guard_result result = guard_run(cli, lock, cli->arguments.at + 1, guard);
+    struct guard_result result = guard_run(cli, client, lock, cli->arguments.at + 1, guard);
     if (guard_release(lock, &error) == HF_ERR_LOST && result.was_started) result.lost = true;
     hf_lock_unref(lock);
     *ret_exit_code = result.exit_code;
@@ -131,11 +131,14 @@ static int elect(struct cli *cli, void *at)
     const struct guard_options guard = {.lease_ms = cli->settings.lease_ms,
                                         .kill_after_ms = given->kill_after_ms};
     if (!guard_check(&guard)) return EXIT_USAGE;
+    bool campaigns = cli->arguments.count > 1;
     int signal;
+    if (campaigns) exit_code = guard_begin(cli->arguments.at + 1);
+    if (exit_code != 0) return exit_code;
     int code = open_patiently(cli, &(struct client_use){0}, true, &client, &signal, &error);
     if (signal) return EXIT_BY_SIGNAL + signal;
     if (code != 0) return cli_fail(cli, &error);
-    if (cli->arguments.count == 1) {
+    if (!campaigns) {
         exit_code = observe(cli, client);
     } else {
         while (lead_once(cli, client, given, &guard, &exit_code)) {
@@ -148,6 +151,7 @@ static int elect(struct cli *cli, void *at)
         }
     }
     hf_client_close(client, CLOSE_MS);
+    guard_end();
     return exit_code;
 }
 

@@ -2,23 +2,27 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/child.h"
+#include "cli/foreground.h"
+#include "cli/logger.h"
 #include "cli/moment.h"
-#include "cli/terminal.h"
 #include "cli/wake.h"
+#include "cli/warden.h"
 
 enum {
-    LEASE_MS = 20000, /* the library's own */
-    SAY_MS = 1000,
+    LEASE_MS = 20000,   /* the library's own */
     RELEASE_MS = 10000, /* after the command has ended */
     KILL_AFTER_MOST_MS = 10000,
-    MARGIN_LEAST_MS = 20,
+    MARGIN_LEAST_MS = 50,
     MARGIN_MOST_MS = 1000,
+    START_MS = 60000, /* for a program to be found and executed */
+    START_LOOK_MS = 50,
 };
 
 /* ---- the lock's end, from the client's thread ---- */
@@ -82,15 +86,21 @@ static bool is_lost(char ret[sizeof news])
 
 struct guard {
     struct cli *cli;
+    struct hf_client *client;
     struct hf_lock *lock;
-    struct child child;
+    struct foreground foreground;
+    pid_t pid; /* of the command */
+    bool own_group;
+    bool had_terminal; /* when it was started */
     int64_t lease_ms;
     int64_t kill_after_ms;
     int64_t margin_ms;
-    int64_t certain_until_ms; /* boot clock */
+    const char *why; /* it is to end; NULL: nobody knows of a reason */
+    char news[sizeof news];
     bool terminating;
-    bool killed;
-    int64_t kill_at_ms;
+    bool killing; /* the warden is at it */
+    bool is_over;
+    int status;
     int ended_by;
 };
 
@@ -102,7 +112,7 @@ static int64_t clamp(int64_t value, int64_t least, int64_t most)
 static void plan(struct guard *guard, const struct guard_options *options)
 {
     guard->lease_ms = options->lease_ms ? options->lease_ms : LEASE_MS;
-    guard->margin_ms = clamp(guard->lease_ms / 20, MARGIN_LEAST_MS, MARGIN_MOST_MS);
+    guard->margin_ms = clamp(guard->lease_ms / 10, MARGIN_LEAST_MS, MARGIN_MOST_MS);
     guard->kill_after_ms = options->kill_after_ms
                                ? options->kill_after_ms
                                : clamp(guard->lease_ms / 4, 1, KILL_AFTER_MOST_MS);
@@ -119,128 +129,195 @@ bool guard_check(const struct guard_options *options)
     return false;
 }
 
-static void terminate(struct guard *guard, const char *why)
+int guard_begin(char *const *argv)
 {
-    int64_t now = boot_ms(), left = guard->certain_until_ms - now;
-    guard->terminating = true;
-    guard->kill_at_ms = now + guard->kill_after_ms;
-    int64_t last = guard->certain_until_ms - guard->margin_ms;
-    if (guard->kill_at_ms > last) guard->kill_at_ms = last;
-    child_signal(&guard->child, SIGTERM);
-    if (guard->child.is_stopped && guard->kill_at_ms > now) child_continue(&guard->child);
-    cli_note(guard->cli, "lock \"%s\": %s; the command gets SIGTERM, %lld ms before the lease ends",
-             hf_lock_name(guard->lock), why, (long long)(left > 0 ? left : 0));
+    int error = warden_start(argv);
+    if (error == 0) return 0;
+    cli_usage("cannot start a process that guards the command: %s", strerror(error));
+    return EXIT_INTERNAL;
 }
 
-static void kill_now(struct guard *guard)
+void guard_end(void)
 {
-    int64_t left = guard->certain_until_ms - boot_ms();
-    guard->killed = true;
-    child_kill_all(&guard->child);
-    if (left > 0)
-        cli_note(guard->cli, "lock \"%s\": the command gets SIGKILL, %lld ms before the lease ends",
-                 hf_lock_name(guard->lock), (long long)left);
-    else
-        cli_note(guard->cli, "lock \"%s\": its lease is over; the command gets SIGKILL",
-                 hf_lock_name(guard->lock));
+    warden_end();
 }
 
-/* Does what is due; returns how long to wait for the next. */
+/* ---- the lease ---- */
+
+/* W1, and what the warden would do if it could. Returns how long to wait. */
 static int64_t watch_lease(struct guard *guard)
 {
-    char why[sizeof news];
     int64_t now = boot_ms(), left = hf_lock_left_ms(guard->lock);
-    if (left > 0 && !guard->terminating) guard->certain_until_ms = now + left;
-    int64_t term_at_ms = guard->certain_until_ms - guard->margin_ms - guard->kill_after_ms;
-    if (!guard->terminating) {
-        if (is_lost(why)) terminate(guard, why);
-        else if (now >= term_at_ms)
-            terminate(guard, "the store has not confirmed a renewal in time");
+    if (!guard->why && !guard->terminating) {
+        if (left > 0) warden_extend((now + left) * 1000);
+        if (is_lost(guard->news)) {
+            guard->why = guard->news;
+            warden_terminate();
+        }
     }
-    if (!guard->terminating) return term_at_ms - now;
-    if (guard->killed) return WAKE_NEVER;
-    if (now < guard->kill_at_ms) return guard->kill_at_ms - now;
-    kill_now(guard);
-    return WAKE_NEVER;
+    int64_t last = warden_until_us() / 1000 - guard->margin_ms / 2;
+    if (guard->killing) return WAKE_NEVER;
+    if (now >= last) { /* it is stopped, or busy with something that must not be */
+        guard->terminating = guard->killing = true;
+        warden_kill_all();
+        return WAKE_NEVER;
+    }
+    /* In time for the next renewal to be seen, and from then on often. */
+    int64_t next = last - guard->margin_ms / 2 - guard->kill_after_ms - guard->lease_ms / 4;
+    if (guard->why || guard->terminating || next <= now) next = now + guard->lease_ms / 32 + 1;
+    return clamp(next - now, 1, last - now);
 }
+
+/* ---- what the warden says ---- */
 
 /* The child was stopped by its terminal: stop with it. Our heartbeats stop, too. */
 static void stop_together(struct guard *guard)
 {
-    watch_lease(guard); /* we may have been stopped before it was */
-    if (guard->terminating) return;
-    if (child_take_terminal(&guard->child)) return; /* it only wanted that, and we have it now */
-    child_end(&guard->child);
-    raise(SIGSTOP);
-    int64_t left = hf_lock_left_ms(guard->lock);
-    if (left <= 0) { /* it must not run on for a moment */
-        guard->terminating = true;
-        kill_now(guard);
+    if (guard->why || guard->terminating) return;
+    /* It only wanted the terminal, and we have it now; or nobody would ever continue us: then the
+     * kernel ignores Ctrl-Z, and so do we. */
+    if ((guard->own_group && foreground_give(&guard->foreground, guard->pid)) ||
+        !foreground_has_shell()) {
+        warden_continue();
         return;
     }
-    if (!child_take_terminal(&guard->child)) child_continue(&guard->child);
+    foreground_take(&guard->foreground);
+    hf_client_pause(guard->client); /* not with a hand on a file that others use */
+    raise(SIGSTOP);
+    hf_client_resume(guard->client);
+    if (guard->own_group) foreground_give(&guard->foreground, guard->pid);
+    warden_continue();
+}
+
+static void take_report(struct guard *guard, const struct warden_report *report)
+{
+    const char *name = hf_lock_name(guard->lock);
+    long long left = report->left_ms > 0 ? report->left_ms : 0;
+    switch (report->news) {
+    case WARDEN_STARTED: guard->pid = report->value; break;
+    case WARDEN_NOT_STARTED: break;
+    case WARDEN_STOPPED: stop_together(guard); break;
+    case WARDEN_TERMINATED:
+        guard->terminating = true;
+        cli_note(guard->cli,
+                 "lock \"%s\": %s; the command gets SIGTERM, %lld ms before the lease ends", name,
+                 guard->why ? guard->why : "the store has not confirmed a renewal in time", left);
+        break;
+    case WARDEN_KILLED:
+        guard->killing = true;
+        if (left > 0)
+            cli_note(guard->cli,
+                     "lock \"%s\": the command gets SIGKILL, %lld ms before the lease ends", name,
+                     left);
+        else cli_note(guard->cli, "lock \"%s\": its lease is over; the command gets SIGKILL", name);
+        break;
+    case WARDEN_DENIED:
+        guard->killing = true;
+        cli_note(guard->cli,
+                 "lock \"%s\": the command, or what it has started, cannot be killed: it runs as "
+                 "another user, and may outlive the lease; end it by hand. Trying on",
+                 name);
+        break;
+    case WARDEN_ENDED:
+        guard->is_over = true;
+        guard->status = report->value;
+        break;
+    case WARDEN_GONE:
+        warden_kill_all();
+        cli_note(guard->cli,
+                 "lock \"%s\": holdfast-guard, the process that watches over the command, was "
+                 "%s, and the command with it",
+                 name, guard->terminating ? "stopped, and is killed" : "killed");
+        guard->is_over = true;
+        guard->status = SIGKILL; /* as of waitpid */
+        break;
+    }
 }
 
 static void pass_on(struct guard *guard, int signal)
 {
-    if (signal == SIGCHLD) {
-        child_look(&guard->child);
-        if (guard->child.is_suspended && !guard->child.is_over && !guard->killed)
-            stop_together(guard);
-    } else if (signal == SIGCONT || signal == SIGWINCH) {
-        return;
-    } else {
-        if (wake_is_end(signal)) guard->ended_by = signal;
-        /* In our own group it has heard the terminal's signals itself. */
-        bool heard = !guard->child.own_group && wake_was_terminal();
-        if (!heard) child_signal(&guard->child, signal);
-    }
+    if (signal == SIGCHLD || signal == SIGCONT || signal == SIGWINCH) return;
+    if (wake_is_end(signal)) guard->ended_by = signal;
+    /* In our own group it has heard the terminal's signals itself. */
+    if (guard->own_group || !wake_was_terminal()) warden_signal(signal);
 }
 
-static struct guard_result not_started(const struct cli *cli, const char *program, int error)
+/* 0, or errno with which it could not be started. */
+static int start(struct guard *guard)
 {
-    (void)cli;
+    char token[24];
+    struct warden_report report;
+    struct foreground *foreground = &guard->foreground;
+    snprintf(token, sizeof token, "%lld", (long long)hf_lock_token(guard->lock));
+    foreground_open(foreground);
+    guard->own_group = foreground->can_give || !foreground->is_ours;
+    guard->had_terminal = foreground->can_give;
+    int64_t now = boot_ms();
+    const struct warden_plan plan = {
+        .until_us = (now + hf_lock_left_ms(guard->lock)) * 1000,
+        .lease_us = guard->lease_ms * 1000,
+        .margin_us = guard->margin_ms * 1000,
+        .kill_after_us = guard->kill_after_ms * 1000,
+        .own_group = guard->own_group,
+        .takes_terminal = foreground->can_give,
+    };
+    warden_run(&plan, hf_lock_name(guard->lock), hf_lock_owner(guard->lock),
+               hf_lock_token(guard->lock) ? token : NULL);
+    foreground->is_given = foreground->can_give;
+    for (int64_t give_up = now + START_MS; !warden_wait(START_LOOK_MS);) {
+        now = boot_ms();
+        warden_extend((now + hf_lock_left_ms(guard->lock)) * 1000);
+        if (now < give_up) continue;
+        warden_kill_all(); /* nor may it start later */
+        return ETIMEDOUT;
+    }
+    if (!warden_next(&report)) return ECANCELED;
+    if (report.news == WARDEN_NOT_STARTED) return report.value;
+    take_report(guard, &report);
+    return 0;
+}
+
+static struct guard_result not_started(const char *program, int error)
+{
     bool absent = error == ENOENT || error == ENOTDIR;
     cli_usage("cannot execute %s: %s", program, strerror(error));
     return (struct guard_result){.exit_code = absent ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE};
 }
 
-struct guard_result guard_run(struct cli *cli, struct hf_lock *lock, char *const *argv,
-                              const struct guard_options *options)
+static void watch(struct guard *guard)
 {
-    char token[24], why[sizeof news];
-    snprintf(token, sizeof token, "%lld", (long long)hf_lock_token(lock));
-    /* A format without tokens has none to show: not even 0. */
-    const struct child_variable variables[] = {
-        {"HOLDFAST_LOCK", hf_lock_name(lock)},
-        {"HOLDFAST_OWNER", hf_lock_owner(lock)},
-        {"HOLDFAST_TOKEN", hf_lock_token(lock) ? token : NULL},
-        {0}};
-    struct guard guard = {.cli = cli, .lock = lock};
+    struct warden_report report;
+    wake_watch(warden_fd());
+    while (!guard->is_over) {
+        int signal = wake_wait(watch_lease(guard));
+        if (signal > 0) pass_on(guard, signal);
+        while (!guard->is_over && warden_next(&report)) take_report(guard, &report);
+    }
+    wake_watch(-1);
+}
+
+struct guard_result guard_run(struct cli *cli, struct hf_client *client, struct hf_lock *lock,
+                              char *const *argv, const struct guard_options *options)
+{
+    struct guard guard = {.cli = cli, .client = client, .lock = lock};
     plan(&guard, options);
-    guard.certain_until_ms = boot_ms() + hf_lock_left_ms(lock);
-    if (hf_lock_left_ms(lock) <= 0) {
+    int error = start(&guard);
+    if (error != 0) foreground_close(&guard.foreground);
+    if (error == ETIME) {
         cli_note(cli, "lock \"%s\": lost before the command could start", hf_lock_name(lock));
         return (struct guard_result){.exit_code = EXIT_LOST, .was_started = true, .lost = true};
     }
-    say_patience(0); /* from now on there is something to guard */
-    int error = child_start(&guard.child, argv, variables, &cli->arena);
-    if (error != 0) say_patience(SAY_MS);
-    if (error != 0) return not_started(cli, argv[0], error);
-    while (!guard.child.is_over) {
-        int64_t timeout_ms = watch_lease(&guard);
-        int signal = wake_wait(timeout_ms);
-        if (signal > 0) pass_on(&guard, signal);
-    }
-    if (guard.terminating) child_kill_all(&guard.child); /* what it has left behind */
-    say_patience(SAY_MS);
-    child_end(&guard.child);
-    bool lost = guard.terminating || is_lost(why);
-    int killed_by = WIFSIGNALED(guard.child.status) ? WTERMSIG(guard.child.status) : 0;
-    if (!lost && killed_by == SIGINT && (guard.child.had_terminal || !guard.child.own_group))
+    if (error != 0) return not_started(argv[0], error);
+    logger_start(false); /* from now on nobody waits for whoever reads what we say */
+    watch(&guard);
+    logger_stop();
+    foreground_close(&guard.foreground);
+    bool lost = guard.terminating || is_lost(guard.news);
+    int killed_by = WIFSIGNALED(guard.status) ? WTERMSIG(guard.status) : 0;
+    if (!lost && killed_by == SIGINT && (guard.had_terminal || !guard.own_group))
         cli->dies_of = killed_by;
     return (struct guard_result){
-        .exit_code = lost ? EXIT_LOST : child_exit_code(&guard.child),
+        .exit_code = lost ? EXIT_LOST : child_exit_code(guard.status),
         .was_started = true,
         .lost = lost,
         .ended_by = guard.ended_by,

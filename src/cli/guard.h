@@ -1,5 +1,6 @@
 /*
- * Keeps a child within the lease of its lock.
+ * Keeps a command within the lease of its lock. The clock and the knife are with the warden
+ * (warden.h); this is our side of it: the lease's end, signals, the terminal, messages.
  *
  *   |---- lease, counted from before the last confirmed renewal was sent ----|
  *                                      | SIGTERM      | SIGKILL     | the end
@@ -32,9 +33,14 @@ void guard_listen(struct hf_acquire_options *how);
 /* Releases a lock that the guard listens to; a signal ends the waiting, not the release. */
 int guard_release(struct hf_lock *lock, struct hf_error *reterr);
 
+/* First of all, before there are threads: 0, or an exit code and a message. The words are those of
+ * the command, and stay. */
+int guard_begin(char *const *argv);
+void guard_end(void);
+
 /* Runs the command. The lock stays the caller's; it is not released. */
-struct guard_result guard_run(struct cli *cli, struct hf_lock *lock, char *const *argv,
-                              const struct guard_options *options);
+struct guard_result guard_run(struct cli *cli, struct hf_client *client, struct hf_lock *lock,
+                              char *const *argv, const struct guard_options *options);
 
 /* A message if the two do not go together. */
 bool guard_check(const struct guard_options *options);

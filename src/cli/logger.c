@@ -21,7 +21,7 @@ static struct {
     pthread_cond_t filled, written;
     char *queue, *writing;
     size_t len;
-    bool running, stopping, idle;
+    bool running, stopping, idle, json;
     uint64_t told; /* of logger_dropped */
     char rooms[2][ROOM];
 } logger = {.mutex = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER};
@@ -51,10 +51,10 @@ static void tell_dropped(void)
     char line[128];
     uint64_t dropped = __atomic_load_n(&logger_dropped, __ATOMIC_RELAXED);
     if (dropped == logger.told) return;
-    int len = snprintf(line, sizeof line,
-                       "{\"level\":\"warn\",\"event\":\"log\",\"message\":\"%llu log lines were "
-                       "dropped: nobody read them\"}",
-                       (unsigned long long)(dropped - logger.told));
+    int len = snprintf(line, sizeof line, "%s%llu log lines were dropped: nobody read them%s",
+                       logger.json ? "{\"level\":\"warn\",\"event\":\"log\",\"message\":\""
+                                   : "holdfast: warning: ",
+                       (unsigned long long)(dropped - logger.told), logger.json ? "\"}" : "");
     if (add(line, (size_t)len)) logger.told = dropped;
 }
 
@@ -81,26 +81,49 @@ static void *run(void *user)
         if (logger.stopping) break;
         pthread_cond_wait(&logger.filled, &logger.mutex);
     }
+    logger.running = false;
+    pthread_cond_broadcast(&logger.written);
     pthread_mutex_unlock(&logger.mutex);
     return NULL;
 }
 
-int logger_start(void)
+/* False: one that was started earlier has not come back from a write, and goes on. */
+static bool is_needed(void)
+{
+    pthread_mutex_lock(&logger.mutex);
+    bool needed = !logger.running;
+    logger.stopping = false;
+    pthread_mutex_unlock(&logger.mutex);
+    return needed;
+}
+
+int logger_start(bool json)
 {
     pthread_t thread;
     pthread_condattr_t monotonic;
+    if (!is_needed()) return 0;
+    logger.json = json;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&logger.written, &monotonic);
     pthread_condattr_destroy(&monotonic);
     logger.queue = logger.rooms[0];
     logger.writing = logger.rooms[1];
-    if (hf__thread_create(&thread, run, NULL) != 0) return -1;
-    pthread_detach(thread); /* it may never come back from a write */
-    pthread_mutex_lock(&logger.mutex);
     logger.running = true;
-    pthread_mutex_unlock(&logger.mutex);
+    if (hf__thread_create(&thread, run, NULL) != 0) {
+        logger.running = false;
+        return -1;
+    }
+    pthread_detach(thread); /* it may never come back from a write */
     return 0;
+}
+
+bool logger_is_running(void)
+{
+    pthread_mutex_lock(&logger.mutex);
+    bool running = logger.running;
+    pthread_mutex_unlock(&logger.mutex);
+    return running;
 }
 
 void logger_put(const char *line)
@@ -120,7 +143,7 @@ void logger_stop(void)
     pthread_mutex_lock(&logger.mutex);
     logger.stopping = true;
     pthread_cond_signal(&logger.filled);
-    while (logger.running && !(logger.idle && logger.len == 0)) {
+    while (logger.running) {
         if (pthread_cond_timedwait(&logger.written, &logger.mutex, &until) != 0) break;
     }
     pthread_mutex_unlock(&logger.mutex);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "cli/await.h"
-#include "cli/child.h"
 #include "cli/cli.h"
+#include "cli/foreground.h"
 #include "cli/guard.h"
 #include "cli/moment.h"
 
@@ -132,7 +132,7 @@ static int run_locked(struct cli *cli, struct hf_client *client, const struct op
     if (outer && strcmp(outer, name) == 0 && given->wait_ms > 0 && !given->shared && !given->limit)
         cli_note(cli, "this already runs under the lock \"%s\": it waits for itself", name);
     int code = await_lock(cli, client, name, &await, &how, &lock, &signal, &error);
-    if (signal == SIGINT && child_is_foreground()) cli->dies_of = SIGINT;
+    if (signal == SIGINT && foreground_is_ours()) cli->dies_of = SIGINT;
     if (signal) return EXIT_BY_SIGNAL + signal;
     if (code == HF_ERR_OTHER_LIMIT) { /* that is a mistake, and no conflict */
         cli_fail(cli, &error);
@@ -145,7 +145,7 @@ static int run_locked(struct cli *cli, struct hf_client *client, const struct op
     if (code != 0) return cli_fail(cli, &error);
     if (cli->settings.verbose)
         cli_note(cli, "lock \"%s\": acquired, token %lld", name, (long long)hf_lock_token(lock));
-    struct guard_result result = guard_run(cli, lock, argv, guard);
+    struct guard_result result = guard_run(cli, client, lock, argv, guard);
     code = guard_release(lock, &error);
     if (code != 0 && code != HF_ERR_LOST && !result.lost)
         cli_note(cli,
@@ -172,12 +172,16 @@ static int run(struct cli *cli, void *at)
     const struct guard_options guard = {.lease_ms = cli->settings.lease_ms,
                                         .kill_after_ms = given->kill_after_ms};
     if (!argv || !guard_check(&guard)) return EXIT_USAGE;
-    int signal;
+    int signal, exit_code = guard_begin(argv);
+    if (exit_code != 0) return exit_code;
     int code = open_patiently(cli, &(struct client_use){0}, given->retry, &client, &signal, &error);
-    if (signal) return EXIT_BY_SIGNAL + signal;
-    if (code != 0) return cli_fail(cli, &error);
-    int exit_code = run_locked(cli, client, given, &guard, argv);
-    hf_client_close(client, exit_code == EXIT_LOST ? 1 : CLOSE_MS);
+    if (signal) exit_code = EXIT_BY_SIGNAL + signal;
+    else if (code != 0) exit_code = cli_fail(cli, &error);
+    else {
+        exit_code = run_locked(cli, client, given, &guard, argv);
+        hf_client_close(client, exit_code == EXIT_LOST ? 1 : CLOSE_MS);
+    }
+    guard_end();
     return exit_code;
 }
 

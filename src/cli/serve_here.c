@@ -289,7 +289,7 @@ int serve_run(struct cli *cli, struct serve_options *given)
     if (code != 0) return cli_fail(cli, &error);
     describe(&listener);
     code = fill(cli, given, &listener, &options, &error);
-    if (code == 0) logger_start(); /* or lines are written at once */
+    if (code == 0) logger_start(true); /* or lines are written at once */
     if (code == 0) code = hf__service_start(&options, &service, &error);
     if (code != 0) return cli_fail(cli, &error);
     printf("holdfast %s serves %s at %s://%s/%s\n", HF_VERSION_STRING, cli->settings.store,

@@ -11,6 +11,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "cli/logger.h"
+
 enum { LINE_MAX_BYTES = 512 };
 
 bool terminal_colors(const char *when)
@@ -36,22 +38,15 @@ const char *style_off(bool colors)
 /* ---- standard error ---- */
 
 static pthread_mutex_t say_mutex = PTHREAD_MUTEX_INITIALIZER;
-static int patience_ms = 1000;
+enum { PATIENCE_MS = 1000 };
 static bool progress_is_shown;
-
-void say_patience(int ms)
-{
-    pthread_mutex_lock(&say_mutex);
-    patience_ms = ms;
-    pthread_mutex_unlock(&say_mutex);
-}
 
 /* At most PIPE_BUF bytes: a pipe that can be written takes them all at once. With the mutex. */
 static void write_now(const char *text, size_t len)
 {
     struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
     if (len > PIPE_BUF) len = PIPE_BUF;
-    if (poll(&fd, 1, patience_ms) != 1 || !(fd.revents & POLLOUT)) return;
+    if (poll(&fd, 1, PATIENCE_MS) != 1 || !(fd.revents & POLLOUT)) return;
     ssize_t done = write(STDERR_FILENO, text, len);
     (void)done;
 }
@@ -88,6 +83,11 @@ void say_line(const char *text)
         (size_t)snprintf(line, sizeof line, "%sholdfast: ", progress_is_shown ? "\r\033[K" : "");
     progress_is_shown = false;
     len += copy_safely(line + len, sizeof line - len - 1, text);
+    if (logger_is_running()) {
+        pthread_mutex_unlock(&say_mutex);
+        logger_put(line);
+        return;
+    }
     line[len++] = '\n';
     write_now(line, len);
     pthread_mutex_unlock(&say_mutex);

@@ -15,12 +15,10 @@ const char *style_on(bool colors, enum style style);
 const char *style_off(bool colors);
 
 /*
- * A line on standard error, from any thread. Nobody ever waits for whoever reads it: what cannot be
- * written at once is waited for at most say_patience, and then dropped. A guard whose output is
- * blocked must still guard.
+ * A line on standard error, from any thread. Nobody waits for long for whoever reads it: what cannot
+ * be written within a second is dropped; while the logger runs it is left to that.
  */
 void say_line(const char *text);
-void say_patience(int ms);
 /* A whole line for a program that reads our log; waits for it to be read. */
 void say_whole(const char *line);
 

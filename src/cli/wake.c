@@ -12,7 +12,7 @@ static const int wanted[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
                              SIGUSR2, SIGCHLD, SIGTSTP, SIGCONT, SIGWINCH};
 
 /* Of the process, like the signals themselves. */
-static int signal_fd = -1, event_fd = -1;
+static int signal_fd = -1, event_fd = -1, watched_fd = -1;
 static sigset_t old_mask;
 static int last_code;
 
@@ -70,12 +70,18 @@ void wake_up(void)
     (void)done; /* full is awake enough */
 }
 
+void wake_watch(int fd)
+{
+    watched_fd = fd;
+}
+
 int wake_wait(int64_t timeout_ms)
 {
-    struct pollfd fds[2] = {{.fd = signal_fd, .events = POLLIN},
-                            {.fd = event_fd, .events = POLLIN}};
+    struct pollfd fds[] = {{.fd = signal_fd, .events = POLLIN},
+                           {.fd = event_fd, .events = POLLIN},
+                           {.fd = watched_fd, .events = POLLIN}};
     int timeout = timeout_ms < 0 ? -1 : timeout_ms > 3600000 ? 3600000 : (int)timeout_ms;
-    int ready = poll(fds, 2, timeout);
+    int ready = poll(fds, 3, timeout);
     if (ready <= 0) return -1;
     struct signalfd_siginfo info;
     uint64_t count;
@@ -84,7 +90,7 @@ int wake_wait(int64_t timeout_ms)
         return (int)info.ssi_signo;
     }
     if ((fds[1].revents & POLLIN) && read(event_fd, &count, sizeof count) == sizeof count) return 0;
-    return -1;
+    return fds[2].revents ? 0 : -1;
 }
 
 bool wake_was_terminal(void)

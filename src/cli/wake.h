@@ -30,7 +30,10 @@ void wake_let_signals_end(void);
 /* From any thread. */
 void wake_up(void);
 
-/* Waits for a signal (its number), a wake_up (0), or the time-out (-1). */
+/* Wakes us also when this can be read; -1: no more. */
+void wake_watch(int fd);
+
+/* Waits for a signal (its number), a wake_up or what is watched (0), or the time-out (-1). */
 int wake_wait(int64_t timeout_ms);
 
 /* Whether the last signal came from the terminal, and not from somebody's kill(1). */

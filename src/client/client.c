@@ -469,6 +469,16 @@ static void recall(struct hf_client *client)
     }
 }
 
+void hf_client_pause(struct hf_client *client)
+{
+    if (hf__client_is_ours(client)) hf__store_pause(client->store, true);
+}
+
+void hf_client_resume(struct hf_client *client)
+{
+    if (hf__client_is_ours(client)) hf__store_pause(client->store, false);
+}
+
 int hf_client_close(struct hf_client *client, int64_t timeout_ms)
 {
     if (!client) return 0;

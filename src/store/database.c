@@ -14,6 +14,7 @@
 enum {
     APPLICATION_ID = 0x68666474, /* "hfdt" */
     SCHEMA_VERSION = 1,
+    LONGEST_PAUSE_US = 8000,
 };
 
 /*
@@ -201,7 +202,8 @@ struct hf_slice hf__column(sqlite3_stmt *statement, int index)
 
 /*
  * SQLite's own busy handler sleeps for up to 100 ms and starves writers; this
- * one looks again after 50 to 250 µs, until its time is over.
+ * one looks again after 50 to 250 µs. Where hundreds wait they would leave no time
+ * to those who are waited for: so the pauses grow, to some milliseconds.
  */
 static int wait_for_lock(void *user, int count)
 {
@@ -209,7 +211,9 @@ static int wait_for_lock(void *user, int count)
     int64_t now = hf__clock_boot_us(&hf__clock_system);
     if (count == 0) db->busy_since_us = now;
     if (now - db->busy_since_us > (int64_t)db->busy_timeout_ms * 1000) return 0;
-    usleep((useconds_t)(50 + hf__random_u64() % 200));
+    int64_t longest_us = 200 + (now - db->busy_since_us) / 16;
+    if (longest_us > LONGEST_PAUSE_US) longest_us = LONGEST_PAUSE_US;
+    usleep((useconds_t)(50 + hf__random_u64() % (uint64_t)longest_us));
     return 1;
 }
 
@@ -347,20 +351,35 @@ void hf__database_checkpoint(struct hf_database *db)
     sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 }
 
+/* How many pages the log may have: a megabyte, or four times the data, and 16 MB at most. */
+static int64_t log_limit(const struct hf_database *db)
+{
+    enum { LEAST = 256, MOST = 4000, PAGE = 4096, TIMES = 4 };
+    struct stat info;
+    int64_t limit = stat(db->name, &info) == 0 ? TIMES * (info.st_size / PAGE) : LEAST;
+    return limit < LEAST ? LEAST : limit > MOST ? MOST : limit;
+}
+
 /*
  * After each commit. A long log makes for few checkpoints, but it must not fill a small volume on
- * which little data lies: a megabyte, or four times the data, and 16 MB at most.
+ * which little data lies. A log that is in the file can begin again when nobody reads it, which
+ * with many readers may not be soon: so it is not tried after every commit; and where it has grown
+ * to twice its size, readers are kept out for a moment.
  */
 static int keep_log_short(void *user, sqlite3 *handle, const char *name, int pages)
 {
-    enum { LEAST = 256, MOST = 4000, PAGE = 4096, TIMES = 4 };
+    enum { EVERY = 256, WINDOW = 16, PATIENCE_MS = 50 };
     struct hf_database *db = user;
-    struct stat info;
-    (void)handle;
     (void)name;
-    if (pages < LEAST) return SQLITE_OK;
-    bool fits = stat(db->name, &info) == 0 && pages < TIMES * (info.st_size / PAGE);
-    if (!fits || pages >= MOST) hf__database_checkpoint(db);
+    if (pages < EVERY || pages % EVERY >= WINDOW) return SQLITE_OK;
+    int64_t limit = log_limit(db);
+    if (pages < limit) return SQLITE_OK;
+    int patience_ms = db->busy_timeout_ms;
+    db->busy_timeout_ms = PATIENCE_MS;
+    sqlite3_wal_checkpoint_v2(
+        handle, NULL, pages < 2 * limit ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_RESTART,
+        NULL, NULL);
+    db->busy_timeout_ms = patience_ms;
     return SQLITE_OK;
 }
 

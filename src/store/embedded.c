@@ -45,6 +45,9 @@ struct embedded {
     pthread_mutex_t mutex; /* guards the queues and closing */
     struct queue writes;
     struct queue reads;
+    pthread_cond_t idle;
+    int busy;      /* threads that are in a transaction, or about to be */
+    bool paused;   /* no more of them */
     bool closing;  /* the readers end */
     bool draining; /* … and have ended: the writer completes what is left, and ends */
     int sweep_period_ms;
@@ -241,14 +244,33 @@ static bool take_batch(struct embedded *e, struct queue *queue, const struct tim
 {
     hf__list_init(ret);
     pthread_mutex_lock(&e->mutex);
-    while (hf__list_empty(&queue->calls) && !e->closing) {
+    while ((hf__list_empty(&queue->calls) || e->paused) && !e->closing) {
         if (!until) pthread_cond_wait(&queue->filled, &e->mutex);
         else if (pthread_cond_timedwait(&queue->filled, &e->mutex, until) == ETIMEDOUT) break;
     }
-    for (size_t i = 0; i < most && !hf__list_empty(&queue->calls); i++)
+    for (size_t i = 0; i < most && !e->paused && !hf__list_empty(&queue->calls); i++)
         hf__list_append(ret, hf__list_pop(&queue->calls));
+    bool any = !hf__list_empty(ret);
+    if (any) e->busy++;
     pthread_mutex_unlock(&e->mutex);
-    return !hf__list_empty(ret);
+    return any;
+}
+
+static void rest(struct embedded *e)
+{
+    pthread_mutex_lock(&e->mutex);
+    if (--e->busy == 0) pthread_cond_signal(&e->idle);
+    pthread_mutex_unlock(&e->mutex);
+}
+
+/* For work of our own, which comes from no queue. */
+static bool may_work(struct embedded *e)
+{
+    pthread_mutex_lock(&e->mutex);
+    bool may = !e->paused && !e->closing;
+    if (may) e->busy++;
+    pthread_mutex_unlock(&e->mutex);
+    return may;
 }
 
 static bool is_closing(struct embedded *e)
@@ -291,9 +313,14 @@ static void *run_writer(void *arg)
     struct timespec next_sweep = hf__deadline_in(e->sweep_period_ms);
     while (!is_closing(e)) {
         struct hf_list batch;
-        if (take_batch(e, &e->writes, &next_sweep, LARGEST_BATCH, &batch)) write_batch(e, &batch);
-        if (!is_past(&next_sweep) || is_closing(e)) continue;
-        bool more = sweep(e);
+        if (take_batch(e, &e->writes, &next_sweep, LARGEST_BATCH, &batch)) {
+            write_batch(e, &batch);
+            rest(e);
+        }
+        if (!is_past(&next_sweep)) continue;
+        bool works = may_work(e);
+        bool more = works && sweep(e);
+        if (works) rest(e);
         next_sweep = hf__deadline_in(more ? 0 : e->sweep_period_ms);
     }
     drain(e);
@@ -335,6 +362,7 @@ static void *run_reader(void *arg)
         struct hf_list batch;
         if (!take_batch(e, &e->reads, NULL, 1, &batch)) continue;
         read_one(e, start.db, HF_CONTAINER(batch.next, struct hf_call, node));
+        rest(e);
     }
     return NULL;
 }
@@ -392,6 +420,20 @@ static void cancel(struct hf_store *store, uint64_t id)
     pthread_mutex_unlock(&e->mutex);
 }
 
+static void pause_store(struct hf_store *store, bool paused)
+{
+    enum { PATIENCE_MS = 2000 };
+    struct embedded *e = (struct embedded *)store;
+    struct timespec until = hf__deadline_in(PATIENCE_MS);
+    pthread_mutex_lock(&e->mutex);
+    e->paused = paused;
+    while (e->paused && e->busy > 0)
+        if (pthread_cond_timedwait(&e->idle, &e->mutex, &until) != 0) break;
+    pthread_cond_broadcast(&e->writes.filled);
+    pthread_cond_broadcast(&e->reads.filled);
+    pthread_mutex_unlock(&e->mutex);
+}
+
 static void destroy(struct embedded *e)
 {
     hf__database_close(&e->writer_db);
@@ -404,6 +446,7 @@ static void destroy(struct embedded *e)
     hf__place_free(&e->place);
     pthread_cond_destroy(&e->writes.filled);
     pthread_cond_destroy(&e->reads.filled);
+    pthread_cond_destroy(&e->idle);
     pthread_mutex_destroy(&e->mutex);
     hf__free(e->store.table);
     hf__free(e);
@@ -447,6 +490,7 @@ static const struct hf_store_engine embedded_engine = {
     .submit = submit,
     .read_here = read_here,
     .cancel = cancel,
+    .pause = pause_store,
     .close = close_store,
     .describe = describe,
     .now_unix_us = now_unix_us,
@@ -483,6 +527,7 @@ static struct embedded *new_engine(const struct hf_store_options *options)
     for (int i = 0; i < GUESTS; i++) pthread_mutex_init(&e->guests[i].mutex, NULL);
     pthread_cond_init(&e->writes.filled, &monotonic);
     pthread_cond_init(&e->reads.filled, &monotonic);
+    pthread_cond_init(&e->idle, &monotonic);
     pthread_condattr_destroy(&monotonic);
     hf__list_init(&e->writes.calls);
     hf__list_init(&e->reads.calls);

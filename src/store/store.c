@@ -89,6 +89,11 @@ int64_t hf__store_now_unix_us(const struct hf_store *store)
     return store->engine->now_unix_us ? store->engine->now_unix_us(store) : 0;
 }
 
+void hf__store_pause(struct hf_store *store, bool paused)
+{
+    if (store->engine->pause) store->engine->pause(store, paused);
+}
+
 bool hf__store_read_here(struct hf_store *store, struct hf_call *call)
 {
     if (!store->engine->read_here || call->op.kind != HF_GET_ITEM) return false;

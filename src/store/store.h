@@ -96,6 +96,12 @@ bool hf__store_read_here(struct hf_store *store, struct hf_call *call);
  */
 void hf__store_cancel(struct hf_store *store, uint64_t id);
 
+/*
+ * Paused, the engine begins nothing, and this returns when nothing is under way that others would
+ * have to wait for; after two seconds at most. Resumed, it goes on.
+ */
+void hf__store_pause(struct hf_store *store, bool paused);
+
 /* Submits and waits. Not from within `done`. Returns call->answer.code. */
 int hf__store_run(struct hf_store *store, struct hf_call *call);
 
@@ -112,6 +118,7 @@ struct hf_store_engine {
     bool (*read_here)(struct hf_store *store, struct hf_call *call); /* NULL: never */
     int64_t (*now_unix_us)(const struct hf_store *store);            /* NULL: not known */
     void (*cancel)(struct hf_store *store, uint64_t id);
+    void (*pause)(struct hf_store *store, bool paused); /* NULL: nobody waits for us */
     void (*close)(struct hf_store *store);
     int (*describe)(struct hf_store *store, struct hf_store_info *ret, struct hf_error *reterr);
 };

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "base/random.h"
 
 #define SECOND_US INT64_C(1000000)
 
@@ -127,8 +127,7 @@ static void share_as(int fd, const char *path)
     if (geteuid() == 0 && fchown(fd, file.st_uid, file.st_gid) != 0) return;
 }
 
-static int open_lock(struct hf_timeline *timeline, struct hf_database *db, bool *ret_alone,
-                     struct hf_error *reterr)
+static int open_lock(struct hf_timeline *timeline, struct hf_database *db, struct hf_error *reterr)
 {
     char path[4096];
     const char *file = sqlite3_db_filename(db->handle, "main"); /* without links, absolute */
@@ -140,14 +139,25 @@ static int open_lock(struct hf_timeline *timeline, struct hf_database *db, bool 
                              "cannot open %s: %s; make it writable for this user", path,
                              strerror(errno));
     share_as(timeline->lock_fd, file);
-    int64_t give_up_us = hf__clock_boot_us(&hf__clock_system) + (int64_t)db->busy_timeout_ms * 1000;
+    return 0;
+}
+
+/* One at a time; and whether nobody else has it open. */
+static int take_turn(struct hf_timeline *timeline, struct hf_database *db, bool *ret_alone,
+                     struct hf_error *reterr)
+{
+    enum { LONGEST_US = 10000 };
+    int64_t pause_us = 200, now_us = hf__clock_boot_us(&hf__clock_system);
+    int64_t give_up_us = now_us + (int64_t)db->busy_timeout_ms * 1000;
     while (!try_lock(timeline->lock_fd, F_WRLCK, OPENING)) {
         if (errno != EAGAIN && errno != EACCES)
-            return hf__error_set(reterr, HF_ERR_IO, "cannot lock %s: %s", path, strerror(errno));
+            return hf__error_set(reterr, HF_ERR_IO, "cannot lock %s-open: %s", db->name,
+                                 strerror(errno));
         if (hf__clock_boot_us(&hf__clock_system) > give_up_us)
             return hf__error_set(reterr, HF_ERR_BUSY,
-                                 "%s: another process has been opening it for long", file);
-        usleep(500);
+                                 "%s: another process has been opening it for long", db->name);
+        usleep((useconds_t)(pause_us + (int64_t)(hf__random_u64() % (uint64_t)pause_us)));
+        if (pause_us < LONGEST_US) pause_us *= 2;
     }
     *ret_alone = try_lock(timeline->lock_fd, F_WRLCK, IS_OPEN);
     return 0;
@@ -201,39 +211,58 @@ static struct hf_interval at(const struct rows *rows, int64_t boot_us)
     return (struct hf_interval){.known = true, .lo_unix_us = low, .hi_unix_us = high};
 }
 
-/* In a transaction. Whether the rows must be written; then it has to be one for writing. */
-static int choose(struct hf_database *db, const struct hf_clock *clock, int64_t boot_us, bool alone,
-                  const char *boot, const struct hf_log *log, struct rows *ret, bool *ret_new,
-                  struct hf_error *reterr)
+/* The time line of this boot is there already. */
+static bool goes_on(const struct rows *rows, int64_t boot_us)
 {
-    int code = read_rows(db, boot, ret, reterr);
-    if (code != 0) return code;
-    bool goes_on = ret->same_boot && at(ret, boot_us).hi_unix_us >= ret->last_us;
-    *ret_new = !ret->exist || (alone && !goes_on);
-    if (*ret_new) begin_anew(ret, hf__clock_wall_us(clock), boot_us, log, db->name);
+    return rows->exist && rows->same_boot && at(rows, boot_us).hi_unix_us >= rows->last_us;
+}
+
+/* The usual case: nobody waits, neither for a sync nor for their turn. */
+static int find(struct hf_timeline *timeline, struct hf_database *db, const char *boot,
+                int64_t boot_us, struct rows *ret, bool *ret_found, struct hf_error *reterr)
+{
+    *ret_found = false;
+    for (int i = 0; i < 2; i++) { /* once more when nobody can change it any more */
+        int code = hf__database_run(db, HF_SQL_BEGIN_READ, reterr);
+        if (code == 0) code = read_rows(db, boot, ret, reterr);
+        hf__database_rollback(db);
+        if (code != 0) return code;
+        *ret_found =
+            goes_on(ret, boot_us) && (i == 1 || try_lock(timeline->lock_fd, F_RDLCK, IS_OPEN));
+        if (!*ret_found) break;
+    }
+    if (!*ret_found) try_lock(timeline->lock_fd, F_UNLCK, IS_OPEN);
     return 0;
 }
 
-/* Nobody has to wait for a sync if all is as it should be. */
-static int find_or_choose(struct hf_database *db, const struct hf_clock *clock, int64_t boot_us,
-                          bool alone, const struct hf_log *log, struct rows *ret,
-                          struct hf_error *reterr)
+static int choose(struct hf_database *db, const struct hf_clock *clock, const char *boot,
+                  int64_t boot_us, bool alone, const struct hf_log *log, struct rows *ret,
+                  struct hf_error *reterr)
 {
-    static const enum hf_statement begin[] = {HF_SQL_BEGIN_READ, HF_SQL_BEGIN_WRITE};
-    char boot[64];
-    bool is_new = false;
-    int code = 0;
-    boot_identity(boot, sizeof boot);
-    for (int i = 0; i < 2; i++) {
-        code = hf__database_run(db, begin[i], reterr);
-        if (code == 0)
-            code =
-                choose(db, clock, boot_us, alone, boot, i == 1 ? log : NULL, ret, &is_new, reterr);
-        if (code == 0 && is_new && i == 1) code = write_rows(db, boot, ret, reterr);
-        if (code == 0 && i == 1) code = hf__database_run(db, HF_SQL_COMMIT, reterr);
-        hf__database_rollback(db);
-        if (code != 0 || !is_new) break;
+    int code = hf__database_run(db, HF_SQL_BEGIN_WRITE, reterr);
+    if (code == 0) code = read_rows(db, boot, ret, reterr);
+    if (code == 0 && (!ret->exist || (alone && !goes_on(ret, boot_us)))) {
+        begin_anew(ret, hf__clock_wall_us(clock), boot_us, log, db->name);
+        code = write_rows(db, boot, ret, reterr);
     }
+    if (code == 0) code = hf__database_run(db, HF_SQL_COMMIT, reterr);
+    hf__database_rollback(db);
+    return code;
+}
+
+static int open_rows(struct hf_timeline *timeline, struct hf_database *db,
+                     const struct hf_clock *clock, int64_t boot_us, bool is_file,
+                     const struct hf_log *log, struct rows *ret, struct hf_error *reterr)
+{
+    char boot[64];
+    bool found = false, alone = true;
+    boot_identity(boot, sizeof boot);
+    int code = is_file ? open_lock(timeline, db, reterr) : 0;
+    if (code == 0 && is_file) code = find(timeline, db, boot, boot_us, ret, &found, reterr);
+    if (code != 0 || found) return code;
+    if (is_file) code = take_turn(timeline, db, &alone, reterr);
+    if (code == 0) code = choose(db, clock, boot, boot_us, alone, log, ret, reterr);
+    if (code == 0 && is_file) settle(timeline);
     return code;
 }
 
@@ -243,13 +272,10 @@ int hf__timeline_open(struct hf_timeline *timeline, struct hf_database *db,
 {
     struct hf_error error = {0};
     struct rows rows;
-    bool alone = true;
     int64_t namespace = namespace_us();
     *timeline = (struct hf_timeline){.lock_fd = -1};
-    int code = is_file ? open_lock(timeline, db, &alone, &error) : 0;
-    if (code == 0)
-        code = find_or_choose(db, clock, hf__clock_boot_us(clock) - namespace, alone, log, &rows,
-                              &error);
+    int code = open_rows(timeline, db, clock, hf__clock_boot_us(clock) - namespace, is_file, log,
+                         &rows, &error);
     if (code != 0) {
         hf__timeline_close(timeline);
         return hf__error_set(reterr, code, "%s", error.message);
@@ -258,7 +284,6 @@ int hf__timeline_open(struct hf_timeline *timeline, struct hf_database *db,
     timeline->high_us = rows.high_us - namespace;
     timeline->closes_us = rows.closes_us + namespace;
     timeline->written_us = rows.last_us;
-    if (is_file) settle(timeline);
     return 0;
 }
 
