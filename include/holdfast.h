@@ -137,7 +137,8 @@ struct hf_error {
     X(HF_REASON_TAKEN, 7, "taken", "somebody else holds it now")                                   \
     X(HF_REASON_DELETED, 8, "deleted", "its record was deleted or changed by hand")                \
     X(HF_REASON_FORCED, 9, "forced", "an operator released it by force")                           \
-    X(HF_REASON_SESSION_ENDED, 10, "session-ended", "its session was ended or deleted by others")
+    X(HF_REASON_SESSION_ENDED, 10, "session-ended", "its session was ended or deleted by others")  \
+    X(HF_REASON_STORE_LOST, 11, "store-lost", "the store was damaged, deleted or replaced")
 
 enum hf_reason {
 #define HF_REASON_ENUM(code, number, name, meaning) code = number,

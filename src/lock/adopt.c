@@ -140,7 +140,8 @@ void hf__adopted(struct hf_core *core, struct hf_grant *grant, int64_t now_us)
 void hf__adoption_failed(struct hf_core *core, struct hf_grant *grant, struct hf_job *job)
 {
     int code = HF_ERR_LOST;
-    if (grant->reason == HF_REASON_UNREACHABLE) code = grant->code;
+    if (grant->reason == HF_REASON_UNREACHABLE || grant->reason == HF_REASON_STORE_LOST)
+        code = grant->code;
     if (grant->reason == HF_REASON_EXPIRED) code = HF_ERR_OUTCOME_UNKNOWN; /* it was sent */
     if (grant->reason == HF_REASON_CLOSED || grant->reason == HF_REASON_UNCONFIRMED ||
         grant->reason == HF_REASON_ABANDONED)

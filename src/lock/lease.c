@@ -285,12 +285,15 @@ static void overtaken(struct hf_core *core, struct hf_lease *lease, const struct
     lease->overtaken++;
 }
 
-static void failed(struct hf_core *core, struct hf_lease *lease, int code, int64_t now_us)
+/* `why`: the store's own words; NULL: what the code means. */
+static void failed(struct hf_core *core, struct hf_lease *lease, int code, const char *why,
+                   int64_t now_us)
 {
     if (lease->failures++ == 0) {
         lease->failing_us = now_us;
         hf__log(&core->options.log, HF_LOG_WARN, "a renewal failed: %s; %lld ms are left",
-                hf_error_meaning(code), (long long)((lease->valid_until_us - now_us) / 1000));
+                why && *why ? why : hf_error_meaning(code),
+                (long long)((lease->valid_until_us - now_us) / 1000));
     }
     lease->failure_code = code;
     lease->renew_at_us = now_us + hf__backoff_us(core, lease->failures, lease->lease_ms * 1000 / 8);
@@ -316,8 +319,8 @@ static void refused_own(struct hf_core *core, struct hf_lease *lease, struct hf_
     sent.by = lease->pending_by;
     sent.expires_unix_ms = lease->pending_expires_unix_ms;
     format->parse(&core->options.layout, &request->arena, answer->has_item, answer->item, &record);
-    if (request->arena.failed) failed(core, lease, HF_ERR_NO_MEMORY, now_us);
-    else if (record.damaged) failed(core, lease, HF_ERR_DAMAGED, now_us);
+    if (request->arena.failed) failed(core, lease, HF_ERR_NO_MEMORY, NULL, now_us);
+    else if (record.damaged) failed(core, lease, HF_ERR_DAMAGED, NULL, now_us);
     else if (!format->adopt(&record, &seen)) hf__grant_end_as(core, grant, &record, now_us);
     else if (format->at_version(&record, &sent) || HF_BUG(ANY_WRITER))
         confirm(core, lease, now_us); /* an earlier copy landed */
@@ -333,11 +336,11 @@ static void refused_session(struct hf_core *core, struct hf_lease *lease,
     core->options.format->sessions->parse(&core->options.layout, &request->arena, answer->has_item,
                                           answer->item, &record);
     if (request->arena.failed) {
-        failed(core, lease, HF_ERR_NO_MEMORY, now_us);
+        failed(core, lease, HF_ERR_NO_MEMORY, NULL, now_us);
     } else if (!record.exists) {
         hf__lease_end(core, lease, HF_REASON_SESSION_ENDED, 0, "its record is gone", now_us);
     } else if (record.damaged) {
-        failed(core, lease, HF_ERR_DAMAGED, now_us);
+        failed(core, lease, HF_ERR_DAMAGED, NULL, now_us);
     } else if (hf__id_eq(&record.by, &lease->pending_by)) {
         confirm(core, lease, now_us);
         hf__session_heard(core, lease, &record, now_us);
@@ -390,13 +393,15 @@ static void renewed(struct hf_core *core, struct hf_request *request,
         else refused_own(core, lease, request, answer, now_us);
         break;
     default:
-        if (answer->code ==
-            HF_ERR_DAMAGED) { /* where others see nothing of it: no use in waiting */
-            hf__lease_end(core, lease, HF_REASON_DELETED, 0, answer->error.message, now_us);
+        /* What we write nobody else may see: no use in waiting. A service, which cannot know what
+         * others see, says nothing. */
+        if (answer->code == HF_ERR_DAMAGED && !core->options.by_grant) {
+            hf__lease_end(core, lease, HF_REASON_STORE_LOST, answer->code, answer->error.message,
+                          now_us);
             break;
         }
         if (core->options.hold_on_unavailable && answer->unavailable) hold_on(core, lease);
-        failed(core, lease, answer->code, now_us);
+        failed(core, lease, answer->code, answer->error.message, now_us);
         break;
     }
     if (lease->state == HF_LEASE_LIVE) settle_ensures(core, lease, now_us);
@@ -452,7 +457,7 @@ static void send_renewal(struct hf_core *core, struct hf_lease *lease, int64_t n
     struct hf_slice about = grant ? hf__name_text(grant->name) : HF_LIT("session");
     struct hf_request *request = hf__request_new(core, HF_REQUEST_RENEW, about, renewed, lease);
     if (!request) {
-        failed(core, lease, HF_ERR_NO_MEMORY, now_us);
+        failed(core, lease, HF_ERR_NO_MEMORY, NULL, now_us);
         return;
     }
     lease->refs++;

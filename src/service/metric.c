@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "service/service.h"
 #include "service/session.h"
@@ -188,12 +189,32 @@ static void build_question(const struct hf_service *service, struct hf_arena *ar
     ret->condition = hf__cond_absent(arena, key);
 }
 
+/* Small writes may succeed for long where others do not fit: it is full until there is room. */
+static bool is_full(struct hf_service *service)
+{
+    enum { ROOM = 256 * 1024 };
+    struct hf_store_info info = {0};
+    struct statvfs space;
+    if (!__atomic_load_n(&service->full, __ATOMIC_RELAXED)) return false;
+    bool knows = service->store->embedded && hf__store_describe(service->store, &info, NULL) == 0 &&
+                 statvfs(info.place, &space) == 0;
+    if (knows && (uint64_t)space.f_bavail * space.f_frsize < ROOM) return true;
+    __atomic_store_n(&service->full, false, __ATOMIC_RELAXED);
+    return false;
+}
+
 /* Ready: the store can be used, and we are not on our way out. */
 void hf__readyz(struct hf_exchange *exchange)
 {
     struct hf_op op;
     if (__atomic_load_n(&exchange->service->draining, __ATOMIC_RELAXED)) {
         hf__answer_error(exchange, 503, "closed", "the service is being stopped");
+        return;
+    }
+    if (is_full(exchange->service)) {
+        exchange->retry_after_s = 1;
+        hf__answer_error(exchange, 503, hf_error_name(HF_ERR_FULL),
+                         "the store: no space is left; free some on its file system");
         return;
     }
     /* Anybody may ask: the store is asked once in a while. */

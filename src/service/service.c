@@ -62,6 +62,7 @@ static void observe(void *user, const struct hf_call *call)
     hf__observe(&service->metrics.store, answer->received_boot_us - answer->first_sent_boot_us);
     if (answer->code != 0 && answer->code != HF_ERR_CONDITION)
         hf__count(&service->metrics.store_errors);
+    if (answer->code == HF_ERR_FULL) __atomic_store_n(&service->full, true, __ATOMIC_RELAXED);
     if (!answer->store.known) return;
     pthread_mutex_lock(&service->time_mutex);
     hf__store_time_report(&service->store_time, answer->store.lo_unix_us, answer->store.hi_unix_us,

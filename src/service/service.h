@@ -92,6 +92,7 @@ struct hf_service {
     int64_t body_bytes;   /* atomic: kept, of requests that have not been finished (intake.c) */
     int64_t body_bytes_of[HF_ADDRESS_BUCKETS]; /* atomic: the same by address */
     int64_t ready_us;                          /* atomic: when the store last answered /readyz */
+    bool full;                                 /* atomic: something did not fit, and may not yet */
 
     pthread_mutex_t time_mutex;
     struct hf_store_time store_time; /* for v1 */

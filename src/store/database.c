@@ -420,7 +420,8 @@ static void leave_short_log(struct hf_database *db)
     char path[4096];
     struct stat info;
     if (!db->handle || !db->name) return;
-    int len = snprintf(path, sizeof path, "%s-wal", db->name);
+    const char *file = sqlite3_db_filename(db->handle, "main"); /* not a link to it */
+    int len = snprintf(path, sizeof path, "%s-wal", file ? file : "");
     if (len < (int)sizeof path && stat(path, &info) == 0 && info.st_size < SHORT)
         sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 }

@@ -27,7 +27,13 @@
 #include "store/timeline.h"
 #include "store/url.h"
 
-enum { READERS = 2, GUESTS = 4, LARGEST_BATCH = 1024, SWEEP_BATCH = 500 };
+enum {
+    READERS = 2,
+    GUESTS = 4,
+    LARGEST_BATCH = 1024,
+    LONGEST_TRANSACTION_US = 50000,
+    SWEEP_BATCH = 500,
+};
 
 struct queue {
     pthread_cond_t filled;
@@ -121,14 +127,32 @@ static bool rests_on_commit(const struct hf_call *call)
     return call->answer.code == 0 || call->answer.code == HF_ERR_CONDITION;
 }
 
-/*
- * Executes a batch inside an open transaction. Returns an error when SQLite
- * rolled the transaction back under us: then no call of the batch took place.
- */
-static int execute_batch(struct embedded *e, struct hf_list *batch, struct hf_error *reterr)
+/* What does not fit into a transaction any more is for the next one. */
+static void put_off(struct hf_list *batch, struct hf_list *from, struct hf_list *ret_rest)
 {
+    while (from != batch) {
+        struct hf_list *next = from->next;
+        hf__list_remove(from);
+        hf__list_append(ret_rest, from);
+        from = next;
+    }
+}
+
+/*
+ * Executes a batch inside an open transaction, or as much of it as may be: other processes wait
+ * meanwhile. Returns an error when SQLite rolled the transaction back under us: then no call of
+ * the batch took place.
+ */
+static int execute_batch(struct embedded *e, struct hf_list *batch, struct hf_list *ret_rest,
+                         struct hf_error *reterr)
+{
+    int64_t stop_us = hf__clock_boot_us(&hf__clock_system) + LONGEST_TRANSACTION_US;
     for (struct hf_list *node = batch->next; node != batch; node = node->next) {
         struct hf_call *call = HF_CONTAINER(node, struct hf_call, node);
+        if (node != batch->next && hf__clock_boot_us(&hf__clock_system) > stop_us) {
+            put_off(batch, node, ret_rest);
+            return 0;
+        }
         hf__execute(&e->writer_db, &call->op, call->arena, store_us(e), &call->answer);
         if (!sqlite3_get_autocommit(e->writer_db.handle)) continue;
         *reterr = call->answer.error;
@@ -176,15 +200,15 @@ static bool is_any_full(const struct hf_list *batch)
 }
 
 /* One transaction. HF_ERR_FULL: nothing was written. */
-static int try_batch(struct embedded *e, struct hf_list *batch, bool is_last_try,
-                     struct hf_error *reterr)
+static int try_batch(struct embedded *e, struct hf_list *batch, struct hf_list *ret_rest,
+                     bool is_last_try, struct hf_error *reterr)
 {
     hf__database_forget(&e->writer_db);
     int code = hf__place_verify(&e->place, reterr);
     if (code == 0) code = hf__database_run(&e->writer_db, HF_SQL_BEGIN_WRITE, reterr);
     if (code == 0) {
         code = hf__timeline_write_down(&e->timeline, &e->writer_db, boot_us(e), reterr);
-        if (code == 0) code = execute_batch(e, batch, reterr);
+        if (code == 0) code = execute_batch(e, batch, ret_rest, reterr);
         if (code == 0 && !is_last_try && is_any_full(batch)) code = HF_ERR_FULL;
         if (code == 0) code = commit(e, reterr);
         if (code == 0) hf__timeline_committed(&e->timeline);
@@ -194,17 +218,17 @@ static int try_batch(struct embedded *e, struct hf_list *batch, bool is_last_try
     return reterr->code = HF_ERR_OUTCOME_UNKNOWN; /* in a file that nobody else sees any more */
 }
 
-static void write_batch(struct embedded *e, struct hf_list *batch)
+static void write_some(struct embedded *e, struct hf_list *batch, struct hf_list *ret_rest)
 {
     struct hf_error error = {0};
     begin_batch(e, batch);
     if (hf__list_empty(batch)) return;
-    int code = try_batch(e, batch, false, &error);
+    int code = try_batch(e, batch, ret_rest, false, &error);
     if (code == HF_ERR_FULL) { /* perhaps only of a log that could begin again */
         hf__database_checkpoint(&e->writer_db);
         begin_batch(e, batch);
         error = (struct hf_error){0};
-        code = try_batch(e, batch, true, &error);
+        code = try_batch(e, batch, ret_rest, true, &error);
     }
     for (struct hf_list *node; (node = hf__list_pop(batch)) != NULL;) {
         struct hf_call *call = HF_CONTAINER(node, struct hf_call, node);
@@ -216,6 +240,16 @@ static void write_batch(struct embedded *e, struct hf_list *batch)
         } else {
             complete(e, call);
         }
+    }
+}
+
+static void write_batch(struct embedded *e, struct hf_list *batch)
+{
+    while (!hf__list_empty(batch)) {
+        struct hf_list rest;
+        hf__list_init(&rest);
+        write_some(e, batch, &rest);
+        hf__list_splice(batch, &rest);
     }
 }
 

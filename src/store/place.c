@@ -95,11 +95,21 @@ static int follow_links(struct hf_arena *arena, const char *path, const char **r
     return hf__error_set(reterr, HF_ERR_INVALID, "%s: too many symbolic links", path);
 }
 
+/* Of the directory in which a file is about to be made. */
+static int check_directory(struct hf_arena *arena, const char *path, struct hf_error *reterr)
+{
+    const char *slash = strrchr(path, '/');
+    size_t len = slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
+    const char *directory = slash ? hf__arena_str(arena, hf__slice(path, len)) : ".";
+    return directory ? check_file_system(directory, reterr) : hf__error_no_memory(reterr);
+}
+
 static int make_file(const char *path, struct hf_error *reterr)
 {
     struct hf_arena arena = {0};
     const char *at = path;
     int code = follow_links(&arena, path, &at, reterr);
+    if (code == 0) code = check_directory(&arena, at, reterr);
     int fd = code == 0 ? open(at, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
     int saved = errno;
     if (fd >= 0) close(fd);

@@ -153,6 +153,8 @@ static void answer(struct rig *rig, struct rig_client *client, struct hf_request
     if (request->arena.failed) result.code = hf__error_no_memory(&result.error);
     else if (client->cut_off || client->turned_away)
         result.code = hf__error_set(&result.error, HF_ERR_OUTCOME_UNKNOWN, "cut off");
+    else if (client->bereft)
+        result.code = hf__error_set(&result.error, HF_ERR_DAMAGED, "the file was deleted");
     else apply(rig, &request->op, &request->arena, &result);
     if (result.code == 0 && request->arena.failed) result.code = HF_ERR_OUTCOME_UNKNOWN;
     result.unavailable = client->turned_away;

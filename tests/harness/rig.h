@@ -23,6 +23,7 @@ struct rig_client {
     bool dead;        /* crashed: nothing of it runs */
     bool cut_off;     /* its requests get no answer: the outcome is unknown */
     bool turned_away; /* … because the store says that it is out of service */
+    bool bereft;      /* its store is not the others' any more */
     unsigned requests[HF_REQUEST_KINDS];
     unsigned total;
     unsigned warnings, finals;

@@ -262,6 +262,21 @@ TEST(a_record_that_is_deleted_by_hand_is_noticed)
     }
 }
 
+TEST(a_store_that_was_taken_away_is_noticed_at_the_next_renewal)
+{
+    const struct hf_core_options kinds[] = {rig_defaults(), with_session()};
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        start(&kinds[i], NULL);
+        take(0, "job", 0);
+        a->bereft = true;
+        rig_run(&rig, 3000); /* a period is 2.5 s, the lease 10 s */
+        CHECK_INT(a->finals, 1);
+        CHECK_INT(a->last_reason, HF_REASON_STORE_LOST);
+        CHECK_STR(a->last_detail, "the file was deleted");
+        rig_free(&rig);
+    }
+}
+
 TEST(what_makes_no_sense_is_never_taken_from_anybody)
 {
     static const char *const items[] = {
@@ -852,6 +867,7 @@ int main(int argc, char **argv)
         RUN(observations_outlive_attempts),
         RUN(a_dead_sessions_locks_are_all_free_once_it_is_ended),
         RUN(a_record_that_is_deleted_by_hand_is_noticed),
+        RUN(a_store_that_was_taken_away_is_noticed_at_the_next_renewal),
         RUN(what_makes_no_sense_is_never_taken_from_anybody),
         RUN(the_attribute_that_makes_no_sense_is_named),
         RUN(a_member_that_makes_no_sense_stays_inside),

@@ -156,11 +156,12 @@ void sim_entry_event(struct sim_client *client, struct hf_grant *grant)
     sim_trace(client->world, "%s: a caller's %.*s ENDED %s%s%s", client->owner,
               HF_FMT(hf__name_text(grant->name)), hf_reason_name(grant->reason),
               grant->detail ? ", " : "", grant->detail ? grant->detail : "");
-    /* What a service says of it to those who listen is true. A process may say that it expired
+    /* What a service says of it to those who listen is true. A process may say that it ended
      * here. */
     bool lost = grant->reason > HF_REASON_ABANDONED && grant->reason != HF_REASON_UNCONFIRMED &&
                 (client->by_grant ||
-                 (grant->reason != HF_REASON_EXPIRED && grant->reason != HF_REASON_UNREACHABLE));
+                 (grant->reason != HF_REASON_EXPIRED && grant->reason != HF_REASON_UNREACHABLE &&
+                  grant->reason != HF_REASON_STORE_LOST));
     if (lost) sim_check_dead(client->world, &grant->id);
     if (entry->releasing) {
         bool released = grant->reason == HF_REASON_RELEASED || grant->reason == HF_REASON_CLOSED;

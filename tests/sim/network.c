@@ -156,10 +156,10 @@ void sim_network_send(struct sim_client *client, struct hf_request *request)
     }
     if (!world->draining && sim_chance(world, world->error_percent)) {
         static const int codes[] = {HF_ERR_THROTTLED, HF_ERR_UNREACHABLE, HF_ERR_STORE,
-                                    HF_ERR_DENIED};
+                                    HF_ERR_DENIED, HF_ERR_DAMAGED};
         struct sim_event *event =
             sim_at(world, world->t + delay_us(world), client, refuse, message);
-        event->number = codes[sim_below(world, 4)];
+        event->number = codes[sim_below(world, 5)];
         sim_at(world, world->t + request->op.timeout_ms * 1000, client, time_out, message);
         return;
     }
