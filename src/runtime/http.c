@@ -1,10 +1,12 @@
 #include "runtime/http.h"
 
 #include <curl/curl.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 
@@ -13,11 +15,15 @@ enum {
     IDLE_CONNECTION_S = 45, /* servers close idle connections after a minute or so */
 };
 
-/* A socket of libcurl's on our loop. There are as many as libcurl can open, so that none is
- * wanting. */
+/*
+ * A socket of libcurl's on our loop. There are as many as libcurl can open, so that none is
+ * wanting. What is watched is a descriptor of our own: libcurl closes its own first and says so
+ * afterwards if the connection was not made yet (7.88 to 8.1), and then nothing could be unwatched.
+ */
 struct watched {
     struct hf_list node; /* among the free ones */
     struct hf_watch watch;
+    curl_socket_t socket;
     struct hf_http *http;
 };
 
@@ -243,7 +249,7 @@ static void on_ready(struct hf_watch *watch, uint32_t events)
     int what = (events & EPOLLIN ? CURL_CSELECT_IN : 0) |
                (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
                (events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
-    act(watched->http, watch->fd, what);
+    act(watched->http, watched->socket, what);
 }
 
 static void on_timer(struct hf_timer *timer)
@@ -268,6 +274,7 @@ static int on_socket(CURL *easy, curl_socket_t socket, int what, void *user, voi
     if (what == CURL_POLL_REMOVE) {
         if (!watched) return 0;
         hf__loop_unwatch(http->loop, &watched->watch);
+        close(watched->watch.fd);
         curl_multi_assign(http->multi, socket, NULL);
         hf__list_append(&http->free_watched, &watched->node);
         return 0;
@@ -275,10 +282,15 @@ static int on_socket(CURL *easy, curl_socket_t socket, int what, void *user, voi
     uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0u) | (what & CURL_POLL_OUT ? EPOLLOUT : 0u);
     bool is_new = watched == NULL;
     if (is_new) {
-        struct hf_list *node = hf__list_pop(&http->free_watched);
-        if (!node) return -1;
+        int fd = fcntl(socket, F_DUPFD_CLOEXEC, 0);
+        struct hf_list *node = fd >= 0 ? hf__list_pop(&http->free_watched) : NULL;
+        if (!node) {
+            if (fd >= 0) close(fd);
+            return -1;
+        }
         watched = HF_CONTAINER(node, struct watched, node);
-        watched->watch = (struct hf_watch){.fd = socket, .ready = on_ready};
+        watched->watch = (struct hf_watch){.fd = fd, .ready = on_ready};
+        watched->socket = socket;
         curl_multi_assign(http->multi, socket, watched);
     }
     return hf__loop_watch(http->loop, &watched->watch, events, is_new) ? 0 : -1;

@@ -14,13 +14,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_CONNECTIONS = 256, BUFFER = 1 << 20 };
+enum { MAX_CONNECTIONS = 256 /* at a time */, BUFFER = 1 << 20 };
 
 struct connection {
     struct hf_stub *stub;
     int fd;
     int number;
     pthread_t thread;
+    bool ended;           /* its place is free for another one */
     gnutls_session_t tls; /* NULL: none */
 };
 
@@ -37,7 +38,8 @@ struct hf_stub {
     bool stopping;
     int requests;
     struct connection connections[MAX_CONNECTIONS];
-    int connection_count;
+    int connection_count; /* of those */
+    int accepted;
 };
 
 static ssize_t receive(struct connection *c, char *to, size_t size)
@@ -152,7 +154,24 @@ static void *run_connection(void *arg)
     free(buffer);
     if (c->tls) gnutls_deinit(c->tls);
     shutdown(c->fd, SHUT_RDWR);
+    pthread_mutex_lock(&c->stub->mutex);
+    c->ended = true;
+    pthread_mutex_unlock(&c->stub->mutex);
     return NULL;
+}
+
+/* Where a connection has ended, or a new one; NULL: there are too many. With the mutex. */
+static struct connection *take_place(struct hf_stub *stub)
+{
+    for (int i = 0; i < stub->connection_count; i++) {
+        struct connection *c = &stub->connections[i];
+        if (!c->ended) continue;
+        pthread_join(c->thread, NULL); /* it needs the mutex no more */
+        close(c->fd);
+        return c;
+    }
+    return stub->connection_count < MAX_CONNECTIONS ? &stub->connections[stub->connection_count++]
+                                                    : NULL;
 }
 
 static void add_connection(struct hf_stub *stub, int fd)
@@ -160,8 +179,13 @@ static void add_connection(struct hf_stub *stub, int fd)
     int one = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     pthread_mutex_lock(&stub->mutex);
-    struct connection *c = &stub->connections[stub->connection_count++];
-    *c = (struct connection){.stub = stub, .fd = fd, .number = stub->connection_count};
+    struct connection *c = take_place(stub);
+    if (!c) {
+        close(fd);
+        pthread_mutex_unlock(&stub->mutex);
+        return;
+    }
+    *c = (struct connection){.stub = stub, .fd = fd, .number = ++stub->accepted};
     if (stub->is_tls) {
         gnutls_init(&c->tls, GNUTLS_SERVER | GNUTLS_NO_SIGNAL);
         gnutls_set_default_priority(c->tls);
@@ -177,10 +201,8 @@ static void *run_acceptor(void *arg)
     struct hf_stub *stub = arg;
     for (;;) {
         int fd = accept(stub->listener, NULL, NULL);
-        if (fd < 0 || stub->connection_count == MAX_CONNECTIONS) {
-            if (fd >= 0) close(fd);
-            return NULL;
-        }
+        if (fd < 0 && errno == ECONNABORTED) continue;
+        if (fd < 0) return NULL;
         add_connection(stub, fd);
     }
 }

@@ -1,6 +1,11 @@
 /* The DynamoDB engine against a server that misbehaves as real ones do. */
+#include <arpa/inet.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -587,6 +592,226 @@ TEST(a_call_in_flight_can_be_cancelled)
     end();
 }
 
+/* ---- clients that come and go ---- */
+
+/*
+ * A server in a process of its own. In ours it would be given descriptors that are still watched:
+ * before 8.2 libcurl closes the socket of a connection that is being made, and says so afterwards.
+ * TSan takes that for a race.
+ */
+struct elsewhere {
+    pid_t pid;
+    int life; /* it ends when this is closed */
+    char url[64];
+};
+
+static void serve_elsewhere(int url_to, int life)
+{
+    struct script script = {.count = 1};
+    char nothing;
+    struct hf_stub *server = hf_stub_start(play, &script, false);
+    const char *url = hf_stub_url(server);
+    bool told = write(url_to, url, strlen(url) + 1) > 0;
+    bool ended = read(life, &nothing, 1) == 0;
+    hf_stub_stop(server);
+    _exit(told && ended ? 0 : 1);
+}
+
+static void start_elsewhere(struct elsewhere *ret)
+{
+    int url[2], life[2];
+    *ret = (struct elsewhere){0};
+    CHECK(pipe(url) == 0 && pipe(life) == 0);
+    ret->pid = fork();
+    CHECK(ret->pid >= 0);
+    if (ret->pid == 0) {
+        close(life[1]);
+        serve_elsewhere(url[1], life[0]);
+    }
+    close(url[1]);
+    close(life[0]);
+    ret->life = life[1];
+    CHECK(read(url[0], ret->url, sizeof ret->url - 1) > 0);
+    close(url[0]);
+}
+
+static int stop_elsewhere(const struct elsewhere *server)
+{
+    int status = -1;
+    close(server->life);
+    waitpid(server->pid, &status, 0);
+    return status;
+}
+
+/*
+ * A client, on a thread of its own. Checks are for the main thread, so it only counts. What it has
+ * given to the store must stay until that is closed, even if it never comes back: it is static.
+ */
+enum { COMERS = 3, ROUNDS = 150, CALLS_OF_ONE = 8, ROUNDS_MS = 1000, ANSWER_MS = 15000 };
+
+static struct comer {
+    pthread_t thread;
+    bool cancels;
+    struct hf_op op;
+    struct hf_call calls[CALLS_OF_ONE];
+    struct hf_arena arenas[CALLS_OF_ONE];
+    int done; /* atomic */
+    int rounds;
+    int wrong;
+    int missing;
+} comers[COMERS];
+
+static int64_t now_ms(void)
+{
+    return hf__clock_boot_us(&hf__clock_system) / 1000;
+}
+
+static void count_for_comer(struct hf_call *call)
+{
+    struct comer *comer = call->user;
+    __atomic_add_fetch(&comer->done, 1, __ATOMIC_RELEASE);
+}
+
+static void run_round(struct comer *comer)
+{
+    uint64_t ids[CALLS_OF_ONE];
+    bool at_once = comer->rounds % 2; /* or when all are on their way */
+    __atomic_store_n(&comer->done, 0, __ATOMIC_RELAXED);
+    for (int i = 0; i < CALLS_OF_ONE; i++) {
+        comer->calls[i] = (struct hf_call){
+            .op = comer->op, .arena = &comer->arenas[i], .done = count_for_comer, .user = comer};
+        ids[i] = hf__store_submit(store, &comer->calls[i]);
+        if (comer->cancels && at_once) hf__store_cancel(store, ids[i]);
+    }
+    for (int i = 0; i < CALLS_OF_ONE && comer->cancels && !at_once; i++)
+        hf__store_cancel(store, ids[i]);
+    int64_t end_ms = now_ms() + ANSWER_MS;
+    int done;
+    while ((done = __atomic_load_n(&comer->done, __ATOMIC_ACQUIRE)) < CALLS_OF_ONE &&
+           now_ms() < end_ms)
+        usleep(100);
+    comer->missing = CALLS_OF_ONE - done;
+    for (int i = 0; i < CALLS_OF_ONE && !comer->missing; i++) {
+        int code = comer->calls[i].answer.code;
+        comer->wrong += code != 0 && !(comer->cancels && code == HF_ERR_CANCELLED);
+        hf__arena_free(&comer->arenas[i]);
+    }
+}
+
+static void *come_and_go(void *user)
+{
+    struct comer *comer = user;
+    int64_t end_ms = now_ms() + ROUNDS_MS;
+    while (comer->rounds < ROUNDS && !comer->missing && now_ms() < end_ms) {
+        run_round(comer);
+        comer->rounds++;
+    }
+    return NULL;
+}
+
+TEST(clients_come_and_go_on_one_store)
+{
+    struct hf_store_options options = {.environment = environment,
+                                       .request_timeout_ms = ANSWER_MS / 2,
+                                       .connect_timeout_ms = ANSWER_MS / 2};
+    struct elsewhere server;
+    struct hf_op op = get();
+    op.attempts = 1; /* a second one would hide that the first was forgotten */
+    start_elsewhere(&server);
+    alarm(30); /* whatever hangs */
+    store = open_at(server.url, &options);
+    int started = 0;
+    for (; started < COMERS; started++) {
+        struct comer *comer = &comers[started];
+        *comer = (struct comer){.op = op, .cancels = started != 1}; /* one of them stays */
+        if (pthread_create(&comer->thread, NULL, come_and_go, comer) != 0) break;
+    }
+    for (int i = 0; i < started; i++) pthread_join(comers[i].thread, NULL);
+    hf__store_close(store);
+    int status = stop_elsewhere(&server);
+    alarm(0);
+    hf__arena_free(&arena);
+    CHECK_INT(status, 0);
+    CHECK_INT(started, COMERS);
+    for (int i = 0; i < COMERS; i++) {
+        hf_test_note("client %d, after %d rounds", i, comers[i].rounds);
+        CHECK_INT(comers[i].missing, 0);
+        CHECK_INT(comers[i].wrong, 0);
+        CHECK(comers[i].rounds > 0);
+    }
+}
+
+/* A listener that answers nobody: its queue is full. */
+static int full_listener(struct sockaddr_in *ret, int fillers[3])
+{
+    socklen_t size = sizeof *ret;
+    *ret = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(bind(fd, (struct sockaddr *)ret, sizeof *ret) == 0 && listen(fd, 0) == 0);
+    CHECK(getsockname(fd, (struct sockaddr *)ret, &size) == 0);
+    for (int i = 0; i < 3; i++) {
+        fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        (void)!connect(fillers[i], (struct sockaddr *)ret, sizeof *ret);
+    }
+    return fd;
+}
+
+static int64_t cpu_ms(void)
+{
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    return (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 +
+           (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000;
+}
+
+/*
+ * A child that was forked while a connection was being made has its socket, too. Closing ours is
+ * not enough to unwatch it then: the loop would be woken for ever, for what it has forgotten.
+ */
+TEST(a_fork_while_a_connection_is_made_does_no_harm)
+{
+    struct hf_store_options options = {
+        .environment = environment, .request_timeout_ms = 1000, .connect_timeout_ms = 1000};
+    struct hf_arena own = {0};
+    struct hf_op op = get();
+    struct sockaddr_in address;
+    int fillers[3];
+    char url[64];
+    int listener = full_listener(&address, fillers);
+    snprintf(url, sizeof url, "http://127.0.0.1:%d", ntohs(address.sin_port));
+    store = open_at(url, &options);
+    op.attempts = 1;
+    tally.done = 0;
+    struct hf_call call = {.op = op, .arena = &own, .done = count_done};
+    hf__store_submit(store, &call);
+    usleep(300000); /* it is being made */
+    pid_t child = fork();
+    if (child == 0) {
+        close(listener);
+        sleep(20);
+        _exit(0);
+    }
+    wait_done(1);
+    close(listener); /* who asks again, as the kernel does after 1 s and 3 s, is refused */
+    int64_t most = 0;
+    for (int i = 0; i < 5; i++) {
+        int64_t before = cpu_ms();
+        usleep(1000000);
+        int64_t used = cpu_ms() - before;
+        if (used > most) most = used;
+    }
+    int code = call.answer.code;
+    hf__store_close(store);
+    if (child > 0) kill(child, SIGKILL);
+    if (child > 0) waitpid(child, NULL, 0);
+    for (int i = 0; i < 3; i++) close(fillers[i]);
+    hf__arena_free(&own);
+    hf__arena_free(&arena);
+    CHECK(child > 0);
+    CHECK_INT(code, HF_ERR_UNREACHABLE);
+    if (most > 500) hf_test_fail(__FILE__, __LINE__, "%d ms of work in a second", (int)most);
+}
+
 TEST(connections_are_kept_and_shared)
 {
     enum { CALLS = 300 };
@@ -756,6 +981,8 @@ int main(int argc, char **argv)
         RUN(store_time_is_learnt_from_the_date),
         RUN(without_a_date_the_time_is_not_known),
         RUN(a_call_in_flight_can_be_cancelled),
+        RUN(clients_come_and_go_on_one_store),
+        RUN(a_fork_while_a_connection_is_made_does_no_harm),
         RUN(connections_are_kept_and_shared),
         RUN(proxies_of_the_environment_are_used),
         RUN(a_server_with_a_certificate_of_its_own_is_not_trusted),
