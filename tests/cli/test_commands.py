@@ -46,8 +46,11 @@ class Grants(CommandTest):
         self.run_ok("release", said["grant"])
 
     def test_a_grant_that_nobody_can_read_is_given_back(self):
-        subprocess.run(["bash", "-c", f"(sleep 0.2; {HOLDFAST} acquire -q --lease 60s job) | true; sleep 0.5"],
-                       env=self.env, timeout=ENOUGH)
+        reader, writer = os.pipe()
+        os.close(reader)
+        process = self.start("acquire", "-q", "--lease", "60s", "job", stdout=writer)
+        os.close(writer)
+        process.wait(ENOUGH)
         self.assertEqual(self.state("job"), "free")
 
     def test_hold_reads_what_it_is_given(self):
@@ -202,10 +205,12 @@ class Looks(CommandTest):
         self.assertEqual(self.end(watcher, signal.SIGINT), 130)
 
     def test_at_a_holder_that_dies(self):
+        self.run_ok("run", "job-2", "true")  # so that both begin with a line
         watchers = [self.start("watch", "job", "--poll", "50ms"),
                     self.start("watch", "--prefix", "job", "--poll", "50ms")]
-        self.assertRegex(watchers[0].stdout.readline(), "free")
-        self.run_ok("acquire", "-q", "--lease", "1s", "job")
+        for watcher in watchers:
+            self.assertRegex(watcher.stdout.readline(), "free")
+        self.run_ok("acquire", "-q", "--lease", "2s", "job")
         for watcher in watchers:
             self.assertRegex(watcher.stdout.readline(), "  held  ")
             self.assertRegex(watcher.stdout.readline(), "  expired  ")

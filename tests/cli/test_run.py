@@ -204,7 +204,8 @@ class Signals(CommandTest):
             script = (f"import signal,sys,time\n"
                       f"def f(n, _):\n  open({log!r}, 'a').write('got %d' % n); sys.exit(5)\n"
                       f"signal.signal(signal.SIG{name}, f)\n"
-                      f"print('ready', flush=True)\ntime.sleep(60)\n")
+                      f"print('ready', flush=True)\n"
+                      f"for _ in range(1200): time.sleep(0.05)\n")  # what comes just before a sleep waits for its end
             process = self.start("run", "job", "--", sys.executable, "-c", script)
             self.assertEqual(process.stdout.readline(), "ready\n")
             number = getattr(signal, "SIG" + name)
@@ -460,9 +461,9 @@ class OnATerminal(CommandTest):
         terminal.expect(r"ready\r\n")
         time.sleep(0.2)
         terminal.send("\x1a")
-        terminal.expect("Stopped")
+        terminal.expect(r"Stopped.*run job.*\n")
         terminal.send("fg\n")
-        time.sleep(0.5)
+        terminal.expect("run job")
         terminal.send("hello\n")
         terminal.expect("got hello")
         terminal.send("exit\n")
@@ -471,12 +472,12 @@ class OnATerminal(CommandTest):
     def test_a_command_that_reads_the_terminal_itself(self):
         terminal = Terminal(self, ["--norc", "-i"], env={"PS1": "prompt> "}, program="/bin/bash")
         terminal.expect("prompt> ")
-        terminal.send(f"echo in | {HOLDFAST} run job -- sh -c 'read a </dev/tty; echo got $a'\n")
-        time.sleep(0.5)
+        terminal.send(f"echo in | {HOLDFAST} run job -- sh -c 'echo ready; read a </dev/tty; echo got $a'\n")
+        terminal.expect(r"ready\r\n")
         terminal.send("hello\n")
         terminal.expect("got hello")
-        terminal.send(f"{HOLDFAST} run job -- sh -c 'read a </dev/tty; echo got $a' </dev/null\n")
-        time.sleep(0.5)
+        terminal.send(f"{HOLDFAST} run job -- sh -c 'echo ready; read a </dev/tty; echo got $a' </dev/null\n")
+        terminal.expect(r"ready\r\n")
         terminal.send("again\n")
         terminal.expect("got again")
         terminal.send("exit\n")
@@ -485,8 +486,8 @@ class OnATerminal(CommandTest):
     def test_in_a_pipeline(self):
         terminal = Terminal(self, ["--norc", "-i"], env={"PS1": "prompt> "}, program="/bin/bash")
         terminal.expect("prompt> ")
-        terminal.send(f"{HOLDFAST} run job -- sh -c 'read a; echo got $a' | tr a-z A-Z\n")
-        time.sleep(0.5)
+        terminal.send(f"{HOLDFAST} run job -- sh -c 'echo ready; read a; echo got $a' | tr a-z A-Z\n")
+        terminal.expect(r"READY\r\n")
         terminal.send("hello\n")
         terminal.expect("GOT HELLO")
         terminal.send("exit\n")

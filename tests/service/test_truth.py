@@ -185,15 +185,18 @@ class Slow:
     def __init__(self, test, port, seconds=()):
         outer, seconds = self, dict(seconds)
         self.cut = None
+        self.seen = []
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                time.sleep(seconds.get(self.headers["X-Amz-Target"].partition(".")[2], 0))
+                target = self.headers["X-Amz-Target"].partition(".")[2]
+                outer.seen.append(target)
+                time.sleep(seconds.get(target, 0))
                 status, headers, text = call_dynamo(port, dict(self.headers), body)
-                if outer.cut and self.headers["X-Amz-Target"].partition(".")[2] in ("UpdateItem", "DeleteItem"):
+                if outer.cut and target in ("UpdateItem", "DeleteItem"):
                     cut, outer.cut = outer.cut, None
                     cut()
                     self.close_connection = True
@@ -504,13 +507,14 @@ class Force(ServiceTest):
     @cases("fail-open")
     def test_readers_who_come_later_are_not_forced(self, case):
         case.holder(lock=f"{case.lock}-2")  # which makes the table
-        forcing = case.start_slow(UpdateItem=1)
+        slow = Slow(case.test, case.dynamo_place()[1], {"UpdateItem": 1})
+        forcing = case.start_behind(slow)
         first = case.holder(case.b, mode="shared", lease_ms=20000)
         answers = []
         thread = threading.Thread(target=lambda: answers.append(
             forcing.post(f"/v2/locks/{case.lock}/force-release", {"reason": "test"})))
         thread.start()
-        time.sleep(0.4)  # its write is on the way
+        wait_until(lambda: "UpdateItem" in slow.seen, what="its write on the way")
         case.equal(first.release(case.b).status, 200)
         later = case.holder(case.b, mode="shared", lease_ms=20000)
         thread.join(timeout=harness.ENOUGH)

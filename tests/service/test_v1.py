@@ -198,9 +198,11 @@ class Beside(ServiceTest):
 
     @unittest.skipIf(harness.DYNAMODB, "the embedded store is the endpoint")
     def test_a_store_that_comes_up_late_is_asked_for_its_time_first(self):
-        port = harness.socket.create_server(("127.0.0.1", 0))
+        port = harness.socket.socket()  # which keeps the number from others; two may have it until one listens
+        self.addCleanup(port.close)
+        port.setsockopt(harness.socket.SOL_SOCKET, harness.socket.SO_REUSEADDR, 1)
+        port.bind(("127.0.0.1", 0))
         number = port.getsockname()[1]
-        port.close()
         late = self.start("--format", "lockservice",
                           store=f"dynamodb://locks?region=us-east-1&endpoint=http://127.0.0.1:{number}",
                           env={"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"})

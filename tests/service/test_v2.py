@@ -433,9 +433,11 @@ class Events(V2Test):
         self.assertEqual((event["by"], event["reason"]), ("anonymous", "why not"))
 
     def test_what_others_do_is_found(self):
+        before = self.service.metric("store_seconds_count")
         listener = Listener(self.service)
         self.addCleanup(listener.close)
-        time.sleep(6 if DYNAMODB else 1.5)  # the first look tells nothing: that is how things are
+        # The first look tells nothing: that is how things are. It is over when the second has been made.
+        wait_until(lambda: self.service.metric("store_seconds_count") >= before + 2, what="two looks")
         held = self.command("-q", "acquire", "-n", "--lease", "60s", "job").stdout.strip()
         event = listener.wait_for(type="granted", name="job")
         self.assertIn("@", event["owner"])
@@ -562,7 +564,8 @@ class Operation(V2Test):
                      parked(service.port, "/v2/locks/job/renew", {"grant": "0" * 32}),
                      parked(service.port, "/v2/sessions", {}),
                      parked(service.port, "/v2/locks/job/force-release", {"reason": "r"})]
-            time.sleep(0.5)
+            wait_until(lambda: service.metric("waiters") >= 1 and service.metric("connections") >= len(calls))
+            time.sleep(0.5)  # until the others wait for the store, too
             service.process.send_signal(signal.SIGTERM)
             for call in calls:
                 self.assertGreaterEqual(read_answer(call)[0], 500)
