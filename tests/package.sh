@@ -60,6 +60,13 @@ cp "$source/examples/lock.c" "$work/project/user.c"
 cmake -S "$work/project" -B "$work/project/build" -DCMAKE_PREFIX_PATH="$work/usr" >/dev/null
 cmake --build "$work/project/build" >/dev/null
 "$work/project/build/user"
+# What is installed is hardened: position-independent, its tables read-only, stacks and copies checked.
+for file in "$work/usr/bin/holdfast" "$(find "$work/usr" -name holdfast-serve -type f)" "$(readlink -f "$library/libholdfast.so")"; do
+    facts=$(readelf -hldW --dyn-syms "$file")
+    for fact in 'Type: *DYN' 'GNU_RELRO' '\bNOW\b' 'GNU_STACK.* RW ' '__stack_chk_fail' '__[a-z]+_chk@'; do
+        grep -qE "$fact" <<<"$facts" || { echo "${file##*/} lacks $fact"; exit 1; }
+    done
+done
 # The command, its pages and its completion.
 "$work/usr/bin/holdfast" --store "file:$work/locks.db" run job true
 for page in "$source"/man/*; do
