@@ -1,7 +1,8 @@
-/* FNV-1a: for tables of ours, where nobody gains by collisions. */
+/* FNV-1a for tables of ours, where nobody gains by collisions; SipHash where strangers might. */
 #ifndef HF_BASE_HASH_H
 #define HF_BASE_HASH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/slice.h"
@@ -21,6 +22,9 @@ static inline size_t hf__hash_place(uint64_t hash, size_t places)
 {
     return (size_t)(hash ^ hash >> 32) % places;
 }
+
+/* SipHash-2-4: without the key nobody can tell which texts share a place. */
+uint64_t hf__hash_keyed(const uint64_t key[2], struct hf_slice text);
 
 static inline size_t hf__hash_text(const char *text, size_t places)
 {

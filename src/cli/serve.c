@@ -25,6 +25,8 @@ static const struct option options[] = {
      "of a JWT that says so (default: scope=holdfast:admin)"},
     {"no-auth", 0, OPTION_FLAG, NULL, AT(no_auth),
      "everybody may do everything, also beyond this machine"},
+    {"allow-host", 0, OPTION_TEXT, "NAMES", AT(allow_host),
+     "without authentication: names, by commas, under which it may be called; * for any"},
     {"v1-table", 0, OPTION_TEXT, "NAME", AT(v1_table),
      "of v1's locks (default: lockservice; with --format lockservice, the store's)"},
     {"threads", 0, OPTION_NUMBER, "N", AT(threads), "default: as many as processors"},
@@ -81,6 +83,9 @@ static int set(const struct option *option, void *at, const char *name, const ch
     if (option->kind == OPTION_FLAG && !yes)
         code = hf__error_set(reterr, HF_ERR_INVALID, "\"%.64s\" is neither true nor false", value);
     else code = option_set_value(option, at, option->kind == OPTION_FLAG ? NULL : value, reterr);
+    if (code == 0 && option->offset == AT(no_auth))
+        ((struct serve_options *)at)->no_auth_by =
+            strncmp(name, "HOLDFAST_", 9) == 0 ? "HOLDFAST_NO_AUTH" : "AUTHENTICATION_DISABLED";
     if (code != 0) hf__error_prefix(reterr, "%s", name);
     return code;
 }

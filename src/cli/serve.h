@@ -10,7 +10,9 @@ struct serve_options {
     const char *tls_key;
     const char *client_ca;
     bool no_auth;
-    bool auth_wanted; /* AUTHENTICATION_DISABLED=false */
+    const char *no_auth_by; /* the variable that says so; NULL: --no-auth */
+    bool auth_wanted;       /* AUTHENTICATION_DISABLED=false */
+    const char *allow_host;
     const char *tokens;
     const char *jwt_issuer;
     const char *jwt_jwks;

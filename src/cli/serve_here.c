@@ -207,7 +207,7 @@ static int fill(struct cli *cli, const struct serve_options *given, const struct
     *ret = (struct hf_serve_options){
         .v1_table = given->v1_table,
         .listen_fd = listener->fd,
-        .local = listener->local,
+        .allowed_hosts = given->allow_host,
         .threads = (int)given->threads,
         .look_ms = given->look_ms,
         .tls_certificate = given->tls_cert,
@@ -237,6 +237,14 @@ static int fill(struct cli *cli, const struct serve_options *given, const struct
         .access_failures_only = cli->settings.quiet,
         .log_dropped = &logger_dropped,
     };
+    if (has_auth && given->no_auth)
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "%s lets everybody in, and %s says who may come in: give one of them",
+                             given->no_auth_by ? given->no_auth_by : "--no-auth",
+                             given->tokens       ? "--tokens"
+                             : given->jwt_issuer ? "--jwt-issuer"
+                             : given->jwt_jwks   ? "--jwt-jwks"
+                                                 : "--client-ca");
     if (!has_auth && !given->no_auth && !given->auth_wanted && !listener->local)
         return hf__error_set(reterr, HF_ERR_INVALID,
                              "%s is not this machine alone: say who may come in (--tokens, "
@@ -249,6 +257,11 @@ static int fill(struct cli *cli, const struct serve_options *given, const struct
             reterr, HF_ERR_INVALID,
             "--jwt-audience, --admin and --admin-claim say more of callers who are known: "
             "say how (--tokens, --jwt-issuer, --jwt-jwks or --client-ca)");
+    if ((ret->dynamodb_key_id && !*ret->dynamodb_key_id) ||
+        (ret->dynamodb_secret && !*ret->dynamodb_secret))
+        return hf__error_set(
+            reterr, HF_ERR_INVALID, "HOLDFAST_DYNAMODB_%s is empty: set it, or unset it",
+            ret->dynamodb_key_id && !*ret->dynamodb_key_id ? "ACCESS_KEY_ID" : "SECRET_ACCESS_KEY");
     if (!ret->dynamodb_key_id != !ret->dynamodb_secret)
         return hf__error_set(reterr, HF_ERR_INVALID,
                              "set HOLDFAST_DYNAMODB_ACCESS_KEY_ID and "
@@ -291,7 +304,11 @@ int serve_run(struct cli *cli, struct serve_options *given)
     code = fill(cli, given, &listener, &options, &error);
     if (code == 0) logger_start(true); /* or lines are written at once */
     if (code == 0) code = hf__service_start(&options, &service, &error);
-    if (code != 0) return cli_fail(cli, &error);
+    if (code != 0) {
+        int exit_code = cli_fail(cli, &error);
+        logger_stop();
+        return exit_code;
+    }
     printf("holdfast %s serves %s at %s://%s/%s\n", HF_VERSION_STRING, cli->settings.store,
            given->tls_cert ? "https" : "http", listener.address,
            options.authentication_disabled ? " (everybody may come in)" : "");

@@ -281,15 +281,17 @@ int settings_make_store(const struct settings *settings, struct hf_error *reterr
     if (settings->store != settings->default_store) return 0;
     char path[sizeof settings->default_directory];
     snprintf(path, sizeof path, "%s", settings->default_directory);
-    for (char *at = path + 1; *at; at++) {
-        if (*at != '/') continue;
+    for (char *at = path + 1;; at++) {
+        if (*at != '/' && *at) continue;
+        bool is_last = !*at;
         *at = '\0';
-        mkdir(path, 0755); /* what is there already is fine; what cannot be made is noticed below */
+        struct stat info;
+        int failed = mkdir(path, is_last ? 0700 : 0755) == 0 || errno == EEXIST ? 0 : errno;
+        if (failed && stat(path, &info) != 0) /* one on a read-only disk may well be there */
+            return hf__error_set(reterr, HF_ERR_IO,
+                                 "cannot make %s: %s; name another store with --store", path,
+                                 strerror(failed));
+        if (is_last) return 0;
         *at = '/';
     }
-    if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return hf__error_set(reterr, HF_ERR_IO,
-                             "cannot make %s: %s; name another store with --store", path,
-                             strerror(errno));
-    return 0;
 }

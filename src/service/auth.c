@@ -196,6 +196,8 @@ static int fetch(struct hf_auth *auth, const char *url, struct hf_buf *ret, stru
                                       .connect_timeout_ms = FETCH_MS,
                                       .timeout_ms = FETCH_MS,
                                       .limit = FETCH_MOST,
+                                      .no_proxy =
+                                          strncmp(url, "http://", 7) == 0, /* this machine */
                                       .stop = &auth->stopping};
     int code = 0;
     hf__http_fetch(&request, auth->service->store->clock);
@@ -283,7 +285,7 @@ static int fetch_keys(struct hf_auth *auth, struct hf_error *reterr)
         memset(auth->cache, 0, CACHE * sizeof *auth->cache); /* A2 */
     }
     pthread_mutex_unlock(&auth->mutex);
-    hf__jwks_free(keys);
+    hf__jwks_unref(keys);
     if (code != 0) hf__log(&auth->service->log, HF_LOG_WARN, "no new keys: %s", reterr->message);
     return code;
 }
@@ -305,9 +307,12 @@ static int verify(struct hf_exchange *exchange, struct hf_auth *auth, struct hf_
     if (code == 0) code = hf__jwt_check(&jwt, &auth->rules, wall_s(auth), reterr);
     if (code != 0) return code;
     pthread_mutex_lock(&auth->mutex);
-    code = hf__jwks_verify(auth->keys, &jwt, reterr);
+    struct hf_jwks *keys = hf__jwks_ref(auth->keys);
+    pthread_mutex_unlock(&auth->mutex);
+    code = hf__jwks_verify(keys, &jwt, reterr); /* which takes its time: others go on */
+    pthread_mutex_lock(&auth->mutex);
     struct remembered *place = place_of(auth, digest);
-    if (code == 0) {
+    if (code == 0 && keys == auth->keys) { /* A2 */
         place->until_s = jwt.expires_s + auth->rules.leeway_s;
         memcpy(place->digest, digest, SHA256_DIGEST_SIZE);
         memcpy(place->owner, jwt.subject.ptr, jwt.subject.len);
@@ -315,6 +320,7 @@ static int verify(struct hf_exchange *exchange, struct hf_auth *auth, struct hf_
         place->admin = jwt.has_admin_claim || is_admin(auth, place->owner);
     }
     pthread_mutex_unlock(&auth->mutex);
+    hf__jwks_unref(keys);
     if (code != 0) return code;
     exchange->caller.owner = hf__arena_str(&exchange->arena, jwt.subject);
     exchange->caller.admin = jwt.has_admin_claim;
@@ -613,7 +619,7 @@ void hf__auth_stop(struct hf_auth *auth)
         pthread_join(auth->thread, NULL);
     }
     tokens_free(auth->tokens);
-    hf__jwks_free(auth->keys);
+    hf__jwks_unref(auth->keys);
     hf__free(auth->cache);
     pthread_mutex_destroy(&auth->mutex);
     pthread_cond_destroy(&auth->wake);

@@ -71,14 +71,26 @@ static void run(struct hf_exchange *exchange)
     hf__exchange_run(exchange, &op, ran);
 }
 
+static void refuse(struct hf_exchange *exchange, const char *why)
+{
+    struct hf_service *service = exchange->service;
+    if (!hf__limit_allows_refused(service, exchange->remote)) {
+        hf__count(&service->metrics.refused_limit);
+        fail(exchange, HF_ERR_THROTTLED, "too many calls from there that are not let in");
+        return;
+    }
+    hf__count(&service->metrics.refused_auth);
+    fail(exchange, HF_ERR_DENIED, why);
+}
+
 /* Without keys of its own it lets in whom the rest of the service lets in. */
 static void authenticated(struct hf_exchange *exchange, enum hf_auth_result result, const char *why)
 {
     (void)why;
     if (result == HF_AUTH_OK && exchange->caller.admin) run(exchange);
     else if (result == HF_AUTH_OK)
-        fail(exchange, HF_ERR_DENIED, "only an administrator may use the DynamoDB API");
-    else fail(exchange, HF_ERR_DENIED, "the request is not authenticated");
+        refuse(exchange, "only an administrator may use the DynamoDB API");
+    else refuse(exchange, "the request is not authenticated");
 }
 
 static bool secret_of(void *user, struct hf_slice access_key_id, struct hf_slice *ret_secret)
@@ -128,5 +140,5 @@ void hf__dynamo_call(struct hf_exchange *exchange)
     struct hf_error error;
     exchange->caller.owner = service->access_key_id;
     if (is_signed(exchange, &error)) run(exchange);
-    else fail(exchange, HF_ERR_DENIED, error.message);
+    else refuse(exchange, error.message);
 }

@@ -41,7 +41,7 @@ static void last_word(struct hf_exchange *exchange, int status, const char *phra
 static int64_t *of_address(struct hf_exchange *exchange)
 {
     struct hf_service *service = exchange->service;
-    return &service->body_bytes_of[hf__hash_text(exchange->remote, HF_ADDRESS_BUCKETS)];
+    return &service->body_bytes_of[hf__limit_place(service, exchange->remote, HF_ADDRESS_BUCKETS)];
 }
 
 static bool keep(struct hf_exchange *exchange, size_t size)

@@ -15,6 +15,7 @@ struct key {
 };
 
 struct hf_jwks {
+    int references; /* atomic */
     size_t count;
     struct key keys[KEYS_MOST];
 };
@@ -113,6 +114,7 @@ int hf__jwks_parse(struct hf_slice text, struct hf_jwks **ret, struct hf_error *
     struct hf_json_reader json;
     struct hf_slice name;
     if (!keys) return hf__error_no_memory(reterr);
+    keys->references = 1;
     hf__json_reader_init(&json, text, JWKS_MOST, &arena);
     hf__json_object(&json);
     while (hf__json_key(&json, &name)) {
@@ -129,13 +131,19 @@ int hf__jwks_parse(struct hf_slice text, struct hf_jwks **ret, struct hf_error *
                              json.error.message);
     hf__arena_free(&arena);
     if (code == 0) *ret = keys;
-    else hf__jwks_free(keys);
+    else hf__jwks_unref(keys);
     return code;
 }
 
-void hf__jwks_free(struct hf_jwks *keys)
+struct hf_jwks *hf__jwks_ref(struct hf_jwks *keys)
 {
-    if (!keys) return;
+    if (keys) __atomic_add_fetch(&keys->references, 1, __ATOMIC_RELAXED);
+    return keys;
+}
+
+void hf__jwks_unref(struct hf_jwks *keys)
+{
+    if (!keys || __atomic_sub_fetch(&keys->references, 1, __ATOMIC_ACQ_REL) > 0) return;
     for (size_t i = 0; i < keys->count; i++) {
         gnutls_pubkey_deinit(keys->keys[i].public);
         hf__free(keys->keys[i].id);
@@ -173,14 +181,16 @@ static bool verifies(const struct key *key, const struct hf_jwt *jwt)
 
 int hf__jwks_verify(const struct hf_jwks *keys, const struct hf_jwt *jwt, struct hf_error *reterr)
 {
-    bool any = false;
-    for (size_t i = 0; i < hf__jwks_count(keys); i++) {
+    enum { TRIES = 8 }; /* each costs, and a good token names its key */
+    int tries = 0;
+    for (size_t i = 0; i < hf__jwks_count(keys) && tries < TRIES; i++) {
         const struct key *key = &keys->keys[i];
         if (key->algorithm != jwt->algorithm) continue;
         if (jwt->key_id.len && (!key->id || !hf__slice_is(jwt->key_id, key->id))) continue;
-        any = true;
+        tries++;
         if (verifies(key, jwt)) return 0;
     }
-    if (!any) return hf__error_set(reterr, HF_ERR_ABSENT, "the token is signed by an unknown key");
+    if (tries == 0)
+        return hf__error_set(reterr, HF_ERR_ABSENT, "the token is signed by an unknown key");
     return hf__error_set(reterr, HF_ERR_DENIED, "the token's signature is wrong");
 }

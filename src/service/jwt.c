@@ -128,8 +128,10 @@ static int parse_claims(struct hf_arena *arena, struct hf_slice text, struct hf_
     while (hf__json_key(&json, &key)) {
         if (hf__slice_is(key, "iss")) hf__json_string(&json, &ret->issuer);
         else if (hf__slice_is(key, "sub")) hf__json_string(&json, &ret->subject);
-        else if (hf__slice_is(key, "aud")) take_audiences(&json, ret);
-        else if (hf__slice_is(key, "exp")) take_date(&json, &ret->expires_s);
+        else if (hf__slice_is(key, "aud")) {
+            ret->has_audience = true;
+            take_audiences(&json, ret);
+        } else if (hf__slice_is(key, "exp")) take_date(&json, &ret->expires_s);
         else if (hf__slice_is(key, "nbf")) take_date(&json, &ret->not_before_s);
         else if (hf__slice_is(key, "iat")) take_date(&json, &ret->issued_s);
         else if (admin.name.len && hf__slice_eq(key, admin.name))
@@ -147,7 +149,8 @@ int hf__jwt_parse(struct hf_arena *arena, struct hf_slice token, struct hf_jwt_c
     *ret = (struct hf_jwt){0};
     if (token.len > HF_JWT_MAX_SIZE) return malformed(reterr, "it is too long");
     const char *first = token.len ? memchr(token.ptr, '.', token.len) : NULL;
-    if (!first) return malformed(reterr, "it has no parts");
+    if (!first) /* it may have been one of the file's */
+        return hf__error_set(reterr, HF_ERR_DENIED, "the token is not known here, and is no JWT");
     size_t first_len = (size_t)(first - token.ptr);
     struct hf_slice rest = hf__slice_skip(token, first_len + 1);
     const char *second = rest.len ? memchr(rest.ptr, '.', rest.len) : NULL;
@@ -169,7 +172,9 @@ int hf__jwt_check(const struct hf_jwt *jwt, const struct hf_jwt_rules *rules, in
                   struct hf_error *reterr)
 {
     enum { OWNER_MOST = 512 };
-    bool for_us = rules->audience.len == 0;
+    /* A token that says for whom it is must be for us (RFC 7519, 4.1.3). */
+    bool for_us =
+        hf__slice_is(rules->audience, "*") || (rules->audience.len == 0 && !jwt->has_audience);
     for (size_t i = 0; i < jwt->audience_count; i++)
         for_us |= hf__slice_eq(jwt->audiences[i], rules->audience);
     const char *wrong = NULL;
@@ -179,6 +184,9 @@ int hf__jwt_check(const struct hf_jwt *jwt, const struct hf_jwt_rules *rules, in
     else if (jwt->issued_s > now_s + rules->leeway_s) wrong = "the token is from the future";
     else if (rules->issuer.len && !hf__slice_eq(jwt->issuer, rules->issuer))
         wrong = "the token is from another issuer";
+    else if (!for_us && rules->audience.len == 0)
+        wrong = "the token is for an audience, and this service was not told that it is it: see "
+                "--jwt-audience";
     else if (!for_us) wrong = "the token is for another audience";
     else if (jwt->subject.len == 0) wrong = "the token has no subject";
     else if (jwt->subject.len > OWNER_MOST || memchr(jwt->subject.ptr, '\0', jwt->subject.len))

@@ -18,6 +18,7 @@ struct hf_jwt {
     struct hf_slice subject;
     struct hf_slice audiences[HF_JWT_AUDIENCES];
     size_t audience_count;
+    bool has_audience; /* it says for whom it is, if only for nobody */
     int64_t expires_s; /* 0: not said */
     int64_t not_before_s;
     int64_t issued_s;
@@ -38,7 +39,7 @@ int hf__jwt_parse(struct hf_arena *arena, struct hf_slice token, struct hf_jwt_c
 
 struct hf_jwt_rules {
     struct hf_slice issuer;   /* empty: any */
-    struct hf_slice audience; /* empty: any */
+    struct hf_slice audience; /* "*": any; empty: tokens that name none */
     int64_t leeway_s;
 };
 /* What a token with a good signature must say besides. */
@@ -50,7 +51,8 @@ int hf__jwt_check(const struct hf_jwt *jwt, const struct hf_jwt_rules *rules, in
 struct hf_jwks;
 /* A JSON Web Key Set; keys that we have no use for are passed over. */
 int hf__jwks_parse(struct hf_slice json, struct hf_jwks **ret, struct hf_error *reterr);
-void hf__jwks_free(struct hf_jwks *keys);
+struct hf_jwks *hf__jwks_ref(struct hf_jwks *keys);
+void hf__jwks_unref(struct hf_jwks *keys);
 size_t hf__jwks_count(const struct hf_jwks *keys);
 /*
  * 0: one of the keys has signed it. HF_ERR_ABSENT: no key of this name and kind; a newer set may

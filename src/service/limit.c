@@ -18,25 +18,41 @@ bool hf__bucket_take(struct hf_bucket *bucket, int64_t rate, int64_t now_us)
     return true;
 }
 
-static size_t place_of(const char *owner)
+size_t hf__limit_place(const struct hf_service *service, const char *text, size_t places)
 {
-    return hf__hash_text(owner, HF_RATE_BUCKETS);
+    return hf__hash_place(hf__hash_keyed(service->rates.key, hf__slice_str(text)), places);
+}
+
+static size_t place_of(const struct hf_service *service, const char *owner)
+{
+    return hf__limit_place(service, owner, HF_RATE_BUCKETS);
 }
 
 int32_t *hf__limit_waiting(struct hf_service *service, const char *owner)
 {
-    return &service->rates.waiting[place_of(owner)];
+    return &service->rates.waiting[place_of(service, owner)];
 }
 
-bool hf__limit_allows(struct hf_service *service, const char *owner)
+static bool allows(struct hf_service *service, struct hf_bucket *of_one, struct hf_bucket *of_all)
 {
     int64_t own = service->limits.rate_per_caller, total = service->limits.rate;
     if (own <= 0 && total <= 0) return true;
     int64_t now_us = hf__service_now_us(service);
     pthread_mutex_lock(&service->rates.mutex);
-    bool allowed =
-        own <= 0 || hf__bucket_take(&service->rates.of_caller[place_of(owner)], own, now_us);
-    if (allowed && total > 0) allowed = hf__bucket_take(&service->rates.all, total, now_us);
+    bool allowed = own <= 0 || hf__bucket_take(of_one, own, now_us);
+    if (allowed && total > 0) allowed = hf__bucket_take(of_all, total, now_us);
     pthread_mutex_unlock(&service->rates.mutex);
     return allowed;
+}
+
+bool hf__limit_allows(struct hf_service *service, const char *owner)
+{
+    struct hf_rates *rates = &service->rates;
+    return allows(service, &rates->of_caller[place_of(service, owner)], &rates->all);
+}
+
+bool hf__limit_allows_refused(struct hf_service *service, const char *address)
+{
+    struct hf_rates *rates = &service->rates;
+    return allows(service, &rates->refused_of[place_of(service, address)], &rates->all_refused);
 }

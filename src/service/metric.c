@@ -117,7 +117,7 @@ void hf__metrics_page(struct hf_exchange *exchange)
     };
     exchange->status = 200;
     exchange->content_type = "text/plain; version=0.0.4; charset=utf-8";
-    hf__sessions_sweep(exchange->service);
+    hf__sessions_sweep_at_times(exchange->service);
     put_requests(buf, metrics);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         head(buf, numbers[i].name, numbers[i].type, numbers[i].help);

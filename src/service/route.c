@@ -1,6 +1,8 @@
 /* Which path is whose: one table. What is in front of a route stands here too, once for all. */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/text.h"
 #include "service/limit.h"
@@ -104,7 +106,7 @@ static void go_on(struct hf_exchange *exchange, enum hf_auth_result result, cons
     const struct hf_route *route = exchange->route;
     if (__atomic_load_n(&service->draining, __ATOMIC_RELAXED)) {
         refuse_closed(exchange);
-    } else if (result != HF_AUTH_OK && !hf__limit_allows(service, exchange->remote)) {
+    } else if (result != HF_AUTH_OK && !hf__limit_allows_refused(service, exchange->remote)) {
         hf__count(&service->metrics.refused_limit);
         exchange->retry_after_s = 1;
         refuse(exchange, 429, "too-many-requests", "Too many requests",
@@ -131,17 +133,41 @@ static void go_on(struct hf_exchange *exchange, enum hf_auth_result result, cons
     }
 }
 
-/*
- * A browser on this machine may be on a page of a stranger. Without authentication the service
- * therefore answers to names of this machine only, and never to pages of other origins.
- */
-static bool is_local_name(const char *host)
+/* The name in Host: without its port. */
+static struct hf_slice name_of(const char *host)
 {
-    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        size_t len = strlen(names[i]);
-        if (strncmp(host, names[i], len) == 0 && (host[len] == '\0' || host[len] == ':'))
-            return true;
+    const char *end = host[0] == '[' ? strchr(host, ']') : NULL;
+    return hf__slice(host, end ? (size_t)(end + 1 - host) : strcspn(host, ":"));
+}
+
+static bool is_address(struct hf_slice name)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+    char text[INET6_ADDRSTRLEN];
+    bool six = name.len > 2 && name.ptr[0] == '[';
+    if (six) name = hf__slice(name.ptr + 1, name.len - 2);
+    if (name.len >= sizeof text) return false;
+    memcpy(text, name.ptr, name.len);
+    text[name.len] = '\0';
+    return inet_pton(six ? AF_INET6 : AF_INET, text, address) == 1;
+}
+
+/*
+ * A browser of somebody who can reach us may be on a page of a stranger, whose name leads to us
+ * (DNS rebinding). Without authentication the service therefore answers to names that it was told
+ * of only, and never to pages of other origins. An address is nobody's name.
+ */
+static bool is_known_name(const struct hf_service *service, const char *host)
+{
+    struct hf_slice name = name_of(host), rest = hf__slice_str(service->allowed_hosts);
+    if (is_address(name)) return true;
+    if (name.len == 9 && strncasecmp(name.ptr, "localhost", 9) == 0) return true;
+    while (rest.len > 0) {
+        const char *comma = memchr(rest.ptr, ',', rest.len);
+        size_t len = comma ? (size_t)(comma - rest.ptr) : rest.len;
+        if (len == 1 && rest.ptr[0] == '*') return true;
+        if (len == name.len && strncasecmp(rest.ptr, name.ptr, len) == 0) return true;
+        rest = hf__slice_skip(rest, comma ? len + 1 : len);
     }
     return false;
 }
@@ -151,8 +177,7 @@ static bool comes_from_elsewhere(struct hf_exchange *exchange)
     const char *host = hf__exchange_header(exchange, "Host");
     const char *origin = hf__exchange_header(exchange, "Origin");
     struct hf_service *service = exchange->service;
-    if (service->local && hf__auth_is_disabled(service->auth) && host && !is_local_name(host))
-        return true;
+    if (hf__auth_is_disabled(service->auth) && host && !is_known_name(service, host)) return true;
     if (!origin) return false;
     const char *rest = strstr(origin, "://");
     return !host || !rest || strcmp(rest + 3, host) != 0;
@@ -168,8 +193,10 @@ void hf__route(struct hf_exchange *exchange)
         return;
     }
     if (comes_from_elsewhere(exchange)) {
-        refuse(exchange, 403, "forbidden", "Forbidden",
-               "this request comes from a page of another origin, or under a strange name");
+        refuse(
+            exchange, 403, "forbidden", "Forbidden",
+            "this request comes from a page of another origin, or under a name that this service "
+            "was not told of: see --allow-host");
         return;
     }
     for (size_t i = 0; i < hf__route_count; i++) {

@@ -13,9 +13,9 @@ struct hf_serve_options {
     struct hf_client_options client; /* format, table, keys, times; not store, owner, sessions */
     const char *v1_table;            /* NULL: the client's with format lockservice; "lockservice" */
     int listen_fd;
-    bool local;      /* it listens on loopback alone */
-    int threads;     /* 0: as many as there are processors */
-    int64_t look_ms; /* while somebody listens to events; 0: 1000, with DynamoDB 5000 */
+    const char *allowed_hosts; /* without authentication: names that it goes by; NULL: none */
+    int threads;               /* 0: as many as there are processors */
+    int64_t look_ms;           /* while somebody listens to events; 0: 1000, with DynamoDB 5000 */
 
     /* TLS: PEM files; NULL: none. */
     const char *tls_certificate;

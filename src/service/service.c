@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/random.h"
 #include "format/keyed.h"
 #include "service/event.h"
 #include "service/grant.h"
@@ -272,7 +273,10 @@ int hf__service_start(const struct hf_serve_options *options, struct hf_service 
     service->access_failures_only = options->access_failures_only;
     static const uint64_t none;
     service->log_dropped = options->log_dropped ? options->log_dropped : &none;
-    service->local = options->local;
+    hf__random_bytes(service->rates.key, sizeof service->rates.key);
+    if (options->allowed_hosts)
+        service->allowed_hosts =
+            hf__arena_str(&service->arena, hf__slice_str(options->allowed_hosts));
     pthread_mutex_init(&service->time_mutex, NULL);
     pthread_mutex_init(&service->calls_mutex, NULL);
     hf__list_init(&service->calls);

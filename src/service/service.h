@@ -82,10 +82,10 @@ struct hf_service {
     struct hf_sessions *sessions;
     struct hf_events *events;
     struct hf_workers *workers;
-    bool local;   /* it listens on loopback alone */
-    int draining; /* atomic */
-    int busy;     /* atomic: exchanges that have begun and are not finished */
-    int waiting;  /* atomic: parked acquires */
+    const char *allowed_hosts; /* names that it goes by, by commas; NULL: none */
+    int draining;              /* atomic */
+    int busy;                  /* atomic: exchanges that have begun and are not finished */
+    int waiting;               /* atomic: parked acquires */
 
     pthread_mutex_t calls_mutex;
     struct hf_list calls; /* of exchanges, at the store */

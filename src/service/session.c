@@ -14,6 +14,7 @@ enum { BUCKETS = 1024, LEASE_MS = 20000, LOCKS_SHOWN = 1000 };
 struct hf_sessions {
     pthread_mutex_t mutex;
     size_t count;
+    int64_t swept_us;
     struct hf_session_entry *by_id[BUCKETS];
 };
 
@@ -95,6 +96,18 @@ void hf__sessions_sweep(struct hf_service *service)
         hf__session_entry_unref(ended);
         ended = next;
     }
+}
+
+void hf__sessions_sweep_at_times(struct hf_service *service)
+{
+    enum { SECOND_US = 1000000 };
+    struct hf_sessions *sessions = service->sessions;
+    int64_t now_us = hf__service_now_us(service);
+    pthread_mutex_lock(&sessions->mutex);
+    bool due = now_us - sessions->swept_us >= SECOND_US;
+    if (due) sessions->swept_us = now_us;
+    pthread_mutex_unlock(&sessions->mutex);
+    if (due) hf__sessions_sweep(service);
 }
 
 void hf__sessions_stop(struct hf_service *service)

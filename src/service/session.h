@@ -24,6 +24,8 @@ struct hf_session_entry *hf__session_entry_find(struct hf_service *service, cons
                                                 const char *owner);
 /* Forgets those that have ended. */
 void hf__sessions_sweep(struct hf_service *service);
+/* The same, if that was not done within the last second: anybody may ask for it. */
+void hf__sessions_sweep_at_times(struct hf_service *service);
 void hf__session_entry_unref(struct hf_session_entry *entry);
 
 #endif

@@ -201,8 +201,13 @@ int hf__tls_caller(void *connection, struct hf_arena *arena, const char **ret,
     gnutls_session_t session = info ? info->tls_session : NULL;
     const gnutls_datum_t *shown = session ? gnutls_certificate_get_peers(session, &count) : NULL;
     if (!shown || count == 0) return 0;
-    if (gnutls_certificate_verify_peers2(session, &status) != 0 || status != 0)
-        return hf__error_set(reterr, HF_ERR_DENIED, "the client certificate is not trusted");
+    gnutls_typed_vdata_st purpose = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
+                                     .data = (unsigned char *)GNUTLS_KP_TLS_WWW_CLIENT};
+    if (gnutls_certificate_verify_peers(session, &purpose, 1, &status) != 0 || status != 0)
+        return hf__error_set(reterr, HF_ERR_DENIED,
+                             status & GNUTLS_CERT_PURPOSE_MISMATCH
+                                 ? "the certificate is not meant for clients"
+                                 : "the client certificate is not trusted");
     gnutls_x509_crt_t certificate;
     char name[NAME_MOST + 1];
     size_t size = NAME_MOST;

@@ -39,7 +39,8 @@ void hf__v1_fail(struct hf_exchange *exchange, int status, const char *message)
     hf__answer_end(exchange, &json);
 }
 
-static void refuse(struct hf_exchange *exchange, const char *message, const char *detail)
+static void refuse(struct hf_exchange *exchange, const char *message, const char *const *details,
+                   size_t count)
 {
     struct hf_json_writer json;
     exchange->error = "invalid";
@@ -47,7 +48,7 @@ static void refuse(struct hf_exchange *exchange, const char *message, const char
     hf__put_text(&json, "message", message);
     hf__json_put_name(&json, "details");
     hf__json_open(&json, '[');
-    hf__json_put_string(&json, hf__slice_str(detail));
+    for (size_t i = 0; i < count; i++) hf__json_put_string(&json, hf__slice_str(details[i]));
     hf__json_close(&json, ']');
     hf__answer_end(exchange, &json);
 }
@@ -109,17 +110,15 @@ static struct call *begin(struct hf_exchange *exchange, bool has_body, bool want
     call->name = exchange->parts[3];
     const char *detail = hf__v1_path_refusal(&exchange->arena, call->space, call->name);
     if (detail) {
-        refuse(exchange, "Validation failed", detail);
+        refuse(exchange, "Validation failed", &detail, 1);
         return NULL;
     }
-    const char *type = has_body ? hf__exchange_header(exchange, "Content-Type") : NULL;
-    if (has_body && (!type || strncasecmp(type, "application/json", 16) != 0))
-        detail = "Content-Type: application/json expected";
-    else if (has_body)
-        detail =
-            hf__v1_body(&exchange->arena, hf__buf_view(&exchange->body), wants_lease, &call->body);
-    if (detail) {
-        refuse(exchange, "JSON validation failed", detail);
+    struct hf_v1_problems problems = {0};
+    if (has_body)
+        hf__v1_body(&exchange->arena, hf__buf_view(&exchange->body), wants_lease, &call->body,
+                    &problems);
+    if (problems.count > 0) {
+        refuse(exchange, "JSON validation failed", problems.at, problems.count);
         return NULL;
     }
     call->id =

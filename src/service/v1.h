@@ -14,8 +14,16 @@ struct hf_v1_body {
     int64_t lease_s;
 };
 
-/* The body of a POST. Otherwise a detail that names the field, in the arena. */
-const char *hf__v1_body(struct hf_arena *arena, struct hf_slice json, bool wants_lease,
-                        struct hf_v1_body *ret);
+enum { HF_V1_PROBLEMS_MOST = 16 };
+
+/* All that is wrong with a body; each names the field. */
+struct hf_v1_problems {
+    const char *at[HF_V1_PROBLEMS_MOST];
+    size_t count;
+};
+
+/* The body of a POST, if there are no problems; those are in the arena. */
+void hf__v1_body(struct hf_arena *arena, struct hf_slice json, bool wants_lease,
+                 struct hf_v1_body *ret, struct hf_v1_problems *ret_problems);
 
 #endif

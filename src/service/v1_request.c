@@ -1,14 +1,9 @@
 #include "base/json_reader.h"
 #include "base/text.h"
+#include "item/number.h"
 #include "service/v1.h"
 
-enum {
-    NAME_LEAST = 3,
-    NAME_MOST = 64,
-    INSTANCE_MOST = 1024,
-    BODY_MOST = 64 * 1024,
-    LEASE_MOST_S = 86400
-};
+enum { NAME_LEAST = 3, NAME_MOST = 64, BODY_MOST = 64 * 1024, LEASE_MOST_S = 86400 };
 
 /* ---- the path ---- */
 
@@ -44,75 +39,100 @@ static const char *const type_names[] = {
     [HF_JSON_NULL] = "null",
 };
 
-static const char *take_instance(struct hf_arena *arena, struct hf_json_reader *json,
-                                 struct hf_slice *ret)
+static void tell(struct hf_v1_problems *problems, const char *text)
 {
-    enum hf_json_type type = hf__json_peek(json);
-    if (type != HF_JSON_STRING)
-        return hf__arena_printf(arena, "$.instanceId: %s found, string expected", type_names[type])
-            .ptr;
-    if (!hf__json_string(json, ret)) return NULL;
-    if (ret->len == 0) return "$.instanceId: must be at least 1 characters long";
-    if (ret->len > INSTANCE_MOST)
-        return hf__arena_printf(arena, "$.instanceId: must be at most %d characters long",
-                                INSTANCE_MOST)
-            .ptr;
-    return NULL;
+    if (problems->count < HF_V1_PROBLEMS_MOST && text) problems->at[problems->count++] = text;
 }
 
-static const char *take_lease(struct hf_arena *arena, struct hf_json_reader *json, int64_t *ret)
+/* Of another type than it should be. */
+static bool is_of_type(struct hf_arena *arena, struct hf_json_reader *json, const char *field,
+                       enum hf_json_type wanted, const char *name, struct hf_v1_problems *problems)
 {
     enum hf_json_type type = hf__json_peek(json);
-    struct hf_slice text;
-    if (type != HF_JSON_NUMBER)
-        return hf__arena_printf(arena, "$.leaseDuration: %s found, integer expected",
-                                type_names[type])
-            .ptr;
-    if (!hf__json_number(json, &text)) return NULL;
-    bool whole = text.len > 0;
-    for (size_t i = 0; i < text.len; i++)
-        whole =
-            whole && ((text.ptr[i] >= '0' && text.ptr[i] <= '9') || (i == 0 && text.ptr[i] == '-'));
-    if (!whole) return "$.leaseDuration: number found, integer expected";
-    if (text.ptr[0] == '-' || !hf__parse_int64(text, ret) || *ret < 1) {
-        if (text.ptr[0] == '-' || text.len < 10)
-            return "$.leaseDuration: must have a minimum value of 1";
-        *ret = LEASE_MOST_S + 1;
+    if (type == wanted) return true;
+    tell(problems,
+         hf__arena_printf(arena, "$.%s: %s found, %s expected", field, type_names[type], name).ptr);
+    hf__json_skip(json);
+    return false;
+}
+
+static bool is_word(struct hf_slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    c == '-' || c == '_';
+        if (!good) return false;
     }
-    return *ret > LEASE_MOST_S ? "$.leaseDuration: must have a maximum value of 86400" : NULL;
+    return text.len > 0;
 }
 
-const char *hf__v1_body(struct hf_arena *arena, struct hf_slice text, bool wants_lease,
-                        struct hf_v1_body *ret)
+static void take_instance(struct hf_arena *arena, struct hf_json_reader *json, struct hf_slice *ret,
+                          struct hf_v1_problems *problems)
 {
+    if (!is_of_type(arena, json, "instanceId", HF_JSON_STRING, "string", problems)) return;
+    if (!hf__json_string(json, ret)) return;
+    if (ret->len < NAME_LEAST) tell(problems, "$.instanceId: must be at least 3 characters long");
+    if (ret->len > NAME_MOST) tell(problems, "$.instanceId: must be at most 64 characters long");
+    if (!is_word(*ret))
+        tell(problems, "$.instanceId: does not match the regex pattern ^[a-zA-Z0-9_-]+$");
+}
+
+/* 60.0 and 6e1 are whole, too. */
+static void take_lease(struct hf_arena *arena, struct hf_json_reader *json, int64_t *ret,
+                       struct hf_v1_problems *problems)
+{
+    struct hf_slice text;
+    struct hf_number number, least = hf__number_from_int64(1);
+    struct hf_number most = hf__number_from_int64(LEASE_MOST_S);
+    if (!is_of_type(arena, json, "leaseDuration", HF_JSON_NUMBER, "integer", problems)) return;
+    if (!hf__json_number(json, &text)) return;
+    bool reads = hf__number_parse(text, &number, NULL) == 0;
+    if (reads && hf__number_compare(&number, &least) < 0)
+        tell(problems, "$.leaseDuration: must have a minimum value of 1");
+    else if (!reads || hf__number_compare(&number, &most) > 0)
+        tell(problems, "$.leaseDuration: must have a maximum value of 86400");
+    else if (!hf__number_to_int64(&number, ret))
+        tell(problems, "$.leaseDuration: number found, integer expected");
+}
+
+void hf__v1_body(struct hf_arena *arena, struct hf_slice text, bool wants_lease,
+                 struct hf_v1_body *ret, struct hf_v1_problems *ret_problems)
+{
+    struct hf_v1_problems *problems = ret_problems;
     struct hf_json_reader json;
     struct hf_slice key;
-    const char *detail = NULL;
     bool has_instance = false, has_lease = false;
+    *problems = (struct hf_v1_problems){0};
     hf__json_reader_init(&json, text, BODY_MOST, arena);
     enum hf_json_type type = hf__json_peek(&json);
-    if (type != HF_JSON_NOTHING && type != HF_JSON_OBJECT)
-        return hf__arena_printf(arena, "$: %s found, object expected", type_names[type]).ptr;
+    if (type != HF_JSON_NOTHING && type != HF_JSON_OBJECT) {
+        tell(problems,
+             hf__arena_printf(arena, "$: %s found, object expected", type_names[type]).ptr);
+        return;
+    }
     hf__json_object(&json);
-    while (!detail && hf__json_key(&json, &key)) {
+    while (hf__json_key(&json, &key)) {
         if (hf__slice_is(key, "instanceId")) {
             has_instance = true;
-            detail = take_instance(arena, &json, &ret->instance_id);
+            take_instance(arena, &json, &ret->instance_id, problems);
         } else if (wants_lease && hf__slice_is(key, "leaseDuration")) {
             has_lease = true;
-            detail = take_lease(arena, &json, &ret->lease_s);
+            take_lease(arena, &json, &ret->lease_s, problems);
         } else {
-            detail = hf__arena_printf(arena,
-                                      "$: property '%.*s' is not defined in the schema and the "
-                                      "schema does not allow additional properties",
-                                      HF_FMT(key))
-                         .ptr;
+            tell(problems, hf__arena_printf(arena,
+                                            "$: property '%.*s' is not defined in the schema and "
+                                            "the schema does not allow additional properties",
+                                            HF_FMT(key))
+                               .ptr);
+            hf__json_skip(&json);
         }
     }
-    if (detail) return detail;
-    if (hf__json_finish(&json) != 0)
-        return hf__arena_printf(arena, "$: %s", json.error.message).ptr;
-    if (!has_instance) return "$: required property 'instanceId' not found";
-    if (wants_lease && !has_lease) return "$: required property 'leaseDuration' not found";
-    return NULL;
+    if (hf__json_finish(&json) != 0) {
+        problems->count = 0; /* what was read before it may not be what was meant */
+        tell(problems, hf__arena_printf(arena, "$: %s", json.error.message).ptr);
+        return;
+    }
+    if (!has_instance) tell(problems, "$: required property 'instanceId' not found");
+    if (wants_lease && !has_lease) tell(problems, "$: required property 'leaseDuration' not found");
 }

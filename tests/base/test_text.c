@@ -1,5 +1,6 @@
 #include "base/crc32.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "harness/test.h"
@@ -182,6 +183,22 @@ TEST(uuids_have_version_and_variant_and_do_not_repeat)
     }
 }
 
+TEST(the_keyed_hash_is_siphash)
+{
+    /* Of its authors: key 00 … 0f, text 00 … of this length. */
+    static const struct {
+        size_t len;
+        uint64_t hash;
+    } vectors[] = {{0, UINT64_C(0x726fdb47dd0e0e31)},
+                   {1, UINT64_C(0x74f839c593dc67fd)},
+                   {8, UINT64_C(0x93f5f5799a932462)},
+                   {15, UINT64_C(0xa129ca6149be45e5)}};
+    const uint64_t key[2] = {UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)};
+    const char text[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
+    for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
+        CHECK(hf__hash_keyed(key, hf__slice(text, vectors[i].len)) == vectors[i].hash);
+}
+
 TEST(errors_have_names_and_messages_are_cut_whole)
 {
     struct hf_error error;
@@ -214,6 +231,7 @@ int main(int argc, char **argv)
         RUN(dates_and_days_are_inverse),
         RUN(crc32_is_that_of_zlib),
         RUN(uuids_have_version_and_variant_and_do_not_repeat),
+        RUN(the_keyed_hash_is_siphash),
         RUN(errors_have_names_and_messages_are_cut_whole),
     };
     return RUN_TESTS(tests);

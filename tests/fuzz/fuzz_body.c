@@ -20,8 +20,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct hf_v2_body v2;
     for (int lease = 0; lease < 2; lease++) {
         v1 = (struct hf_v1_body){0};
-        if (hf__v1_body(&arena, text, lease, &v1)) continue;
-        MUST(v1.instance_id.len > 0);
+        struct hf_v1_problems problems;
+        hf__v1_body(&arena, text, lease, &v1, &problems);
+        MUST(problems.count <= HF_V1_PROBLEMS_MOST);
+        if (problems.count > 0) continue;
+        MUST(v1.instance_id.len >= 3 && v1.instance_id.len <= 64);
         MUST(!lease || (v1.lease_s >= 1 && v1.lease_s <= 86400));
     }
     if (hf__v2_body(&arena, text, UINT32_MAX, &v2, &error) == 0) {

@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             MUST(jwt.subject.len > 0 && jwt.subject.len <= 512 && jwt.expires_s > 1799999000);
         if (has_keys) hf__jwks_verify(keys, &jwt, &error);
     }
-    hf__jwks_free(keys);
+    hf__jwks_unref(keys);
     hf__arena_free(&arena);
     return 0;
 }

@@ -1,5 +1,6 @@
 """Who may come in: tokens, JWTs, client certificates; TLS."""
 import base64
+import contextlib
 import hashlib
 import http.server
 import json
@@ -12,7 +13,7 @@ import time
 import unittest
 
 import harness
-from harness import ServiceTest, wait_until
+from harness import DYNAMODB, ENOUGH, Service, ServiceTest, wait_until
 
 ALICE, ROOT_TOKEN = "alice-0123456789abcdef", "root-0123456789abcdef"
 
@@ -204,7 +205,7 @@ class Jwt(ServiceTest):
         for key in self.keys.values():
             answer = self.ask(self.make(key, sub="bob"))
             self.assertEqual((answer.status, answer["owner"], answer["admin"]), (200, "bob", False), key.algorithm)
-        answer = self.service.post("/v1/space/lock/name/acquire", {"instanceId": "i", "leaseDuration": 9},
+        answer = self.service.post("/v1/space/lock/name/acquire", {"instanceId": "one", "leaseDuration": 9},
                                    headers=bearer(self.make(sub="bob")))
         self.assertEqual(answer["owner"], "bob")
 
@@ -217,6 +218,26 @@ class Jwt(ServiceTest):
                 ({"aud": ["x", "locks"]}, 200), ({"aud": []}, 401), ({"aud": 5}, 401), ({"sub": None}, 401),
                 ({"sub": ""}, 401), ({"sub": "x" * 513}, 401), ({"sub": 7}, 401), ({"sub": "x" * 512}, 200)]:
             self.assertEqual(self.ask(self.make(**claims)).status, status, claims)
+
+    def test_a_token_for_somebody_else_needs_an_audience_that_is_ours(self):
+        for args, claims, status in [
+                ([], {"aud": None}, 200), ([], {"aud": "locks"}, 401), ([], {"aud": []}, 401),
+                (["--jwt-audience", "*"], {"aud": "any"}, 200), (["--jwt-audience", "*"], {"aud": None}, 200)]:
+            service = self.start("--jwt-issuer", self.issuer.url, *args)
+            answer = service.get("/v2/whoami", headers=bearer(self.make(**claims)))
+            self.assertEqual(answer.status, status, (args, claims))
+            if status == 401:
+                self.assertIn("--jwt-audience", answer["message"])
+            service.stop()
+
+    def test_keys_of_this_machine_do_not_come_by_a_proxy(self):
+        service = self.start("--jwt-issuer", self.issuer.url, "--jwt-audience", "locks",
+                             env={"http_proxy": "http://127.0.0.1:9", "all_proxy": "http://127.0.0.1:9"})
+        self.assertEqual(service.get("/v2/whoami", headers=bearer(self.make())).status, 200)
+
+    def test_what_is_no_jwt_is_not_called_malformed(self):
+        answer = self.ask("a-token-that-was-revoked-yesterday")
+        self.assertEqual((answer.status, answer["message"]), (401, "the token is not known here, and is no JWT"))
 
     def test_claims_that_repeat_are_refused(self):
         head, _, signature = self.make().split(".")
@@ -291,7 +312,7 @@ class Tls(ServiceTest):
         super().setUp()
         self.make_certificate("localhost", "server")
 
-    def make_certificate(self, name, file, authority=None):
+    def make_certificate(self, name, file, authority=None, purpose=None):
         key, certificate = [os.path.join(self.path, f"{file}.{end}") for end in ["key", "pem"]]
         arguments = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key,
                      "-out", certificate, "-days", "2", "-subj", f"/CN={name}"]
@@ -304,6 +325,8 @@ class Tls(ServiceTest):
             arguments += ["-addext", "basicConstraints=critical,CA:true"]
         else:
             arguments += ["-addext", "basicConstraints=critical,CA:false"]
+        if purpose:
+            arguments += ["-addext", f"extendedKeyUsage={purpose}"]
         openssl(*arguments)
         return certificate, key
 
@@ -355,6 +378,11 @@ class Tls(ServiceTest):
         status, who, _ = self.fetch(service, "/v2/whoami", "alice")
         self.assertEqual((status, who["owner"], who["admin"]), (200, "alice", False))
         self.assertTrue(self.fetch(service, "/v2/whoami", "root")[1]["admin"])
+        self.make_certificate("carol", "carol", "authority", "clientAuth")
+        self.assertEqual(self.fetch(service, "/v2/whoami", "carol")[1]["owner"], "carol")
+        self.make_certificate("web", "web", "authority", "serverAuth")  # a server's, of the same authority
+        with contextlib.suppress(ssl.SSLError, OSError):
+            self.assertEqual(self.fetch(service, "/v2/whoami", "web")[0], 401)
         with self.assertRaises((AssertionError, ssl.SSLError, OSError)):
             self.assertEqual(self.fetch(service, "/v2/whoami", "mallory")[0], 200)
 
@@ -413,10 +441,77 @@ class Rates(ServiceTest):
         self.assertEqual(service.post("/v2/sessions").status, 200)
 
 
+    def test_calls_that_are_not_let_in_take_nothing_from_those_that_are(self):
+        tokens = os.path.join(self.path, "tokens")
+        with open(tokens, "w") as file:
+            file.write("0123456789abcdef alice\n")
+        service = self.start("--tokens", tokens, "--rate", "40")
+        refused = [service.get("/v2/locks").status for _ in range(60)]
+        self.assertIn(429, refused)
+        self.assertEqual(service.get("/v2/whoami", headers=bearer("0123456789abcdef")).status, 200)
+
+    def test_failed_signatures_are_counted_and_limited(self):
+        if DYNAMODB:
+            self.skipTest("the DynamoDB API is served on a file store")
+        service = self.start("--rate-per-caller", "20", env={"HOLDFAST_DYNAMODB_ACCESS_KEY_ID": "id",
+                                                             "HOLDFAST_DYNAMODB_SECRET_ACCESS_KEY": "secret"})
+        call = {"X-Amz-Target": "DynamoDB_20120810.ListTables", "Authorization": "AWS4-HMAC-SHA256 nonsense"}
+        kinds = [service.post("/", {}, headers=call)["__type"].split("#")[1] for _ in range(60)]
+        self.assertIn("ThrottlingException", kinds)
+        self.assertGreaterEqual(service.metric("refused_auth_total"), 1)
+
+
+class Settings(ServiceTest):
+    """What contradicts itself does not start."""
+
+    def refused(self, *args, env=None):
+        service = Service("memory:", *args, env=env, wait=False)
+        code = service.process.wait(timeout=ENOUGH)
+        service.process.stdout.close()
+        self.assertEqual(code, 64)
+        return service.errors()
+
+    def test_an_empty_secret_is_no_secret(self):
+        for name in ["ACCESS_KEY_ID", "SECRET_ACCESS_KEY"]:
+            env = {"HOLDFAST_DYNAMODB_ACCESS_KEY_ID": "id", "HOLDFAST_DYNAMODB_SECRET_ACCESS_KEY": "secret",
+                   f"HOLDFAST_DYNAMODB_{name}": ""}
+            self.assertIn(f"HOLDFAST_DYNAMODB_{name} is empty", self.refused(env=env))
+
+    def test_everybody_and_not_everybody(self):
+        for args, env, names in [
+                (["--no-auth", "--tokens", "x"], {}, ["--no-auth", "--tokens"]),
+                (["--tokens", "x"], {"AUTHENTICATION_DISABLED": "true"}, ["AUTHENTICATION_DISABLED", "--tokens"]),
+                (["--jwt-issuer", "https://x"], {"HOLDFAST_NO_AUTH": "1"}, ["HOLDFAST_NO_AUTH", "--jwt-issuer"]),
+                (["--no-auth"], {"JWT_JWKS": "https://x"}, ["--no-auth", "--jwt-jwks"]),
+                (["--no-auth", "--client-ca", "x", "--tls-cert", "y", "--tls-key", "z"], {},
+                 ["--no-auth", "--client-ca"])]:
+            errors = self.refused(*args, env=env)
+            for name in names:
+                self.assertIn(name, errors)
+
+
+class Names(ServiceTest):
+    """DNS rebinding: without authentication the service answers to names that it was told of."""
+
+    def status(self, service, host):
+        return service.get("/v2/locks", headers={"Host": host}).status
+
+    def test_addresses_and_names_that_it_was_told_of(self):
+        for args, names in [([], []), (["--allow-host", "locks,Locks.example.com"], ["locks", "locks.example.com"])]:
+            service = self.start("--no-auth", *args)
+            for host in ["localhost", "LOCALHOST:8080", "127.0.0.1:1", "10.1.2.3:8080", "[::1]", "[fe80::1]:80", *names]:
+                self.assertEqual(self.status(service, host), 200, host)
+            for host in ["evil.example.com", "localhost.evil.example.com", "127.0.0.1.evil.example.com", "", "1.2.3",
+                         "[evil]", *([] if names else ["locks"])]:
+                self.assertEqual(self.status(service, host), 403, host)
+        service = self.start("--no-auth", "--allow-host", "*")
+        self.assertEqual(self.status(service, "anything.example.com"), 200)
+
+
 class Wanted(ServiceTest):
     def test_authentication_that_is_wanted_and_not_configured_lets_nobody_in(self):
         service = self.start(env={"AUTHENTICATION_DISABLED": "false"})
-        answer = service.post("/v1/space/lock/name/acquire", {"instanceId": "i", "leaseDuration": 9})
+        answer = service.post("/v1/space/lock/name/acquire", {"instanceId": "one", "leaseDuration": 9})
         self.assertEqual((answer.status, answer["message"]), (401, "Unauthorized"))
         self.assertEqual(service.get("/v2/locks").status, 401)
 

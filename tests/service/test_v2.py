@@ -560,7 +560,7 @@ class Operation(V2Test):
             service = self.start("--drain", "300ms", store=store,
                                  env={"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"})
             calls = [parked(service.port, "/v2/locks/job/acquire", {"wait_ms": 60000}),
-                     parked(service.port, "/v1/space/lock/name/acquire", {"instanceId": "i", "leaseDuration": 9}),
+                     parked(service.port, "/v1/space/lock/name/acquire", {"instanceId": "one", "leaseDuration": 9}),
                      parked(service.port, "/v2/locks/job/renew", {"grant": "0" * 32}),
                      parked(service.port, "/v2/sessions", {}),
                      parked(service.port, "/v2/locks/job/force-release", {"reason": "r"})]
