@@ -23,6 +23,11 @@ static const struct option options[] = {
     {"admin", 0, OPTION_TEXT, "OWNERS", AT(admins), "who may force locks, by commas"},
     {"admin-claim", 0, OPTION_TEXT, "NAME=VALUE", AT(admin_claim),
      "of a JWT that says so (default: scope=holdfast:admin)"},
+    {"rules", 0, OPTION_TEXT, "FILE", AT(rules),
+     "who may do what on which locks: lines of WHO RIGHTS NAME…"},
+    {"rights-claim", 0, OPTION_TEXT, "NAME", AT(rights_claim),
+     "of a JWT that has rights in it: RIGHTS NAME…"},
+    {"check", 0, OPTION_FLAG, NULL, AT(check), "check settings and files, and end"},
     {"no-auth", 0, OPTION_FLAG, NULL, AT(no_auth),
      "everybody may do everything, also beyond this machine"},
     {"allow-host", 0, OPTION_TEXT, "NAMES", AT(allow_host),
@@ -138,7 +143,7 @@ const struct command command_serve = {
         "JWT_AUDIENCE, AUTHENTICATION_DISABLED and LOCKER_DYNAMODB_… work too.\n\n"
         "One line of JSON per request goes to standard error; with --quiet, failures only.\n"
         "SIGTERM stops it: those who wait are sent away, locks stay as they are. SIGHUP reads\n"
-        "certificates, tokens and keys again. A socket from systemd is used if there is one.",
+        "certificates, tokens, rules and keys again. A socket from systemd is used if there is one.",
     .examples = "  holdfast serve\n"
                 "  holdfast serve --listen 0.0.0.0:8443 --tls-cert c.pem --tls-key k.pem \\\n"
                 "      --tokens tokens.txt\n"

@@ -20,6 +20,9 @@ struct serve_options {
     int64_t jwt_leeway_ms;
     const char *admins;
     const char *admin_claim;
+    const char *rules;
+    const char *rights_claim;
+    bool check;
     const char *v1_table;
     int64_t threads;
     int64_t max_connections;

@@ -69,7 +69,8 @@ static int passed_socket(void)
     return FIRST_PASSED_FD;
 }
 
-static int listen_on(const char *text, struct listener *ret, struct hf_error *reterr)
+/* To be freed. */
+static int resolve(const char *text, struct addrinfo **ret, struct hf_error *reterr)
 {
     char host[256];
     const char *colon = strrchr(text, ':');
@@ -89,11 +90,16 @@ static int listen_on(const char *text, struct listener *ret, struct hf_error *re
     const struct addrinfo hints = {.ai_family = AF_UNSPEC,
                                    .ai_socktype = SOCK_STREAM,
                                    .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    int wrong = getaddrinfo(*name ? name : NULL, colon + 1, &hints, ret);
+    if (wrong == 0) return 0;
+    return hf__error_set(reterr, HF_ERR_INVALID, "--listen %.100s: %s", text, gai_strerror(wrong));
+}
+
+static int listen_on(const char *text, struct listener *ret, struct hf_error *reterr)
+{
     struct addrinfo *found = NULL;
-    int wrong = getaddrinfo(*name ? name : NULL, colon + 1, &hints, &found);
-    if (wrong != 0)
-        return hf__error_set(reterr, HF_ERR_INVALID, "--listen %.100s: %s", text,
-                             gai_strerror(wrong));
+    int code = resolve(text, &found, reterr);
+    if (code != 0) return code;
     int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
     if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     bool good =
@@ -220,6 +226,8 @@ static int fill(struct cli *cli, const struct serve_options *given, const struct
         .tokens_file = given->tokens,
         .admins = given->admins,
         .admin_claim = given->admin_claim,
+        .rules_file = given->rules,
+        .rights_claim = given->rights_claim,
         .leeway_s = given->jwt_leeway_ms / 1000,
         .dynamodb_key_id = getenv("HOLDFAST_DYNAMODB_ACCESS_KEY_ID"),
         .dynamodb_secret = getenv("HOLDFAST_DYNAMODB_SECRET_ACCESS_KEY"),
@@ -257,6 +265,14 @@ static int fill(struct cli *cli, const struct serve_options *given, const struct
             reterr, HF_ERR_INVALID,
             "--jwt-audience, --admin and --admin-claim say more of callers who are known: "
             "say how (--tokens, --jwt-issuer, --jwt-jwks or --client-ca)");
+    if (!has_auth && (given->rules || given->rights_claim))
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "%s is about callers who are known: say how (--tokens, --jwt-issuer, "
+                             "--jwt-jwks or --client-ca)",
+                             given->rules ? "--rules" : "--rights-claim");
+    if (given->rights_claim && !given->jwt_issuer && !given->jwt_jwks)
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "--rights-claim is of JWTs: give --jwt-issuer or --jwt-jwks");
     if ((ret->dynamodb_key_id && !*ret->dynamodb_key_id) ||
         (ret->dynamodb_secret && !*ret->dynamodb_secret))
         return hf__error_set(
@@ -283,7 +299,8 @@ static void wait_for_end(struct hf_service *service)
             notify("RELOADING=1");
             int code = hf__service_reload(service, &error);
             log_json(NULL, code == 0 ? HF_LOG_INFO : HF_LOG_ERROR,
-                     code == 0 ? "certificates, tokens and keys were read again" : error.message);
+                     code == 0 ? "certificates, tokens, rules and keys were read again"
+                               : error.message);
             notify("READY=1");
         } else if (signal > 0 && wake_is_end(signal)) {
             return;
@@ -291,8 +308,31 @@ static void wait_for_end(struct hf_service *service)
     }
 }
 
+/* --check: all that can be said without starting anything. */
+static int check(struct cli *cli, struct serve_options *given)
+{
+    struct listener listener = {.fd = -1};
+    struct hf_serve_options options;
+    struct addrinfo *found = NULL;
+    struct hf_error error;
+    int code = resolve(given->listen, &found, &error);
+    if (code == 0) {
+        struct sockaddr_storage address = {0};
+        memcpy(&address, found->ai_addr, found->ai_addrlen);
+        listener.local = is_loopback(&address);
+        snprintf(listener.address, sizeof listener.address, "%s", given->listen);
+        freeaddrinfo(found);
+        code = fill(cli, given, &listener, &options, &error);
+    }
+    if (code == 0) code = hf__service_check(&options, &error);
+    if (code != 0) return cli_fail(cli, &error);
+    puts("the settings are good");
+    return 0;
+}
+
 int serve_run(struct cli *cli, struct serve_options *given)
 {
+    if (given->check) return check(cli, given);
     struct listener listener = {.fd = passed_socket()};
     struct hf_serve_options options;
     struct hf_service *service;

@@ -30,6 +30,7 @@ enum {
     LINE_MOST = 1024,
     CACHE = 1024,
     OWNER_MOST = 512,
+    GRANTED_MOST = 1024, /* of what is remembered */
     REFETCH_S = 10,
     RETRY_S = 2, /* while there are none at all */
     PENDING_MOST = 1000,
@@ -53,6 +54,8 @@ struct remembered {
     unsigned char digest[SHA256_DIGEST_SIZE];
     int64_t until_s; /* 0: nothing */
     bool admin;
+    uint64_t claims;
+    char granted[GRANTED_MOST]; /* lines */
     char owner[OWNER_MOST + 1];
 };
 
@@ -60,12 +63,13 @@ struct hf_auth {
     struct hf_auth_options options;
     struct hf_service *service;
     struct hf_arena arena;
-    struct hf_jwt_claim admin_claim;
+    struct hf_claim_test admin_claim;
     struct hf_jwt_rules rules;
     bool jwt; /* issuer or key set are given */
 
     pthread_mutex_t mutex;
     struct tokens *tokens;
+    struct hf_rules *access; /* who may do what; NULL: there is no file */
     struct hf_jwks *keys;
     int64_t fetched_s;      /* when it was last tried; our clock */
     struct hf_list pending; /* checks that wait for newer keys */
@@ -187,6 +191,79 @@ static const struct token *find_token(const struct tokens *tokens, const unsigne
     return found;
 }
 
+/* ---- rights ---- */
+
+static int load_rules(const char *path, struct hf_rules **ret, struct hf_error *reterr)
+{
+    struct hf_buf text;
+    char part[4096];
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return hf__error_set(reterr, HF_ERR_INVALID, "cannot read %s: %s", path, strerror(errno));
+    hf__buf_init(&text, HF_RULES_MAX_SIZE + 1);
+    for (size_t got; (got = fread(part, 1, sizeof part, file)) > 0;) hf__buf_add(&text, part, got);
+    int code = ferror(file) ? hf__error_set(reterr, HF_ERR_INVALID, "cannot read %s", path) : 0;
+    fclose(file);
+    if (code == 0 && text.failed)
+        code = hf__error_set(reterr, HF_ERR_LIMIT, "%s has more than %d bytes", path,
+                             HF_RULES_MAX_SIZE);
+    if (code == 0) code = hf__rules_parse(hf__buf_view(&text), path, ret, reterr);
+    hf__buf_free(&text);
+    return code;
+}
+
+/* The rules that a caller comes in under stay its own until it is gone. */
+static void take_rules(struct hf_auth *auth, struct hf_caller *caller)
+{
+    if (caller->rules) return;
+    pthread_mutex_lock(&auth->mutex);
+    caller->rules = hf__rules_ref(auth->access);
+    pthread_mutex_unlock(&auth->mutex);
+}
+
+void hf__caller_free(struct hf_caller *caller)
+{
+    hf__rules_unref(caller->rules);
+    hf__rules_unref(caller->granted);
+    caller->rules = caller->granted = NULL;
+}
+
+static bool may(const struct hf_exchange *exchange, enum hf_right right, bool is_table,
+                struct hf_slice name)
+{
+    const struct hf_caller *caller = &exchange->caller;
+    const struct hf_who who = {caller->owner, caller->certificate, caller->access_key,
+                               caller->claims};
+    if (caller->admin) return true;
+    if (!hf__auth_has_rules(exchange->service->auth))
+        return !is_table && (right == HF_RIGHT_READ || right == HF_RIGHT_LOCK);
+    return hf__rules_allow(caller->rules, &who, right, is_table, name) ||
+           hf__rules_allow(caller->granted, &who, right, is_table, name);
+}
+
+bool hf__auth_has_rules(const struct hf_auth *auth)
+{
+    return auth->options.rules_file || auth->options.rights_claim;
+}
+
+void hf__auth_by_key(struct hf_exchange *exchange, const char *access_key)
+{
+    struct hf_auth *auth = exchange->service->auth;
+    exchange->caller = (struct hf_caller){
+        .owner = access_key, .access_key = access_key, .admin = !hf__auth_has_rules(auth)};
+    take_rules(auth, &exchange->caller);
+}
+
+bool hf__may(const struct hf_exchange *exchange, enum hf_right right, struct hf_slice lock)
+{
+    return may(exchange, right, false, lock);
+}
+
+bool hf__may_table(const struct hf_exchange *exchange, enum hf_right right, struct hf_slice table)
+{
+    return may(exchange, right, true, table);
+}
+
 /* ---- key sets ---- */
 
 static int fetch(struct hf_auth *auth, const char *url, struct hf_buf *ret, struct hf_error *reterr)
@@ -298,12 +375,51 @@ static struct remembered *place_of(struct hf_auth *auth, const unsigned char *di
     return &auth->cache[at % CACHE];
 }
 
+static int take_granted(struct hf_caller *caller, const struct hf_slice *rights, size_t count,
+                        struct hf_error *reterr)
+{
+    int code = 0;
+    for (size_t i = 0; i < count && code == 0; i++)
+        code = hf__rules_add(&caller->granted, rights[i], reterr);
+    if (code != 0) hf__error_prefix(reterr, "the token's rights");
+    return code;
+}
+
+/* As lines; false: too long to remember. */
+static bool join(const struct hf_jwt *jwt, char ret[GRANTED_MOST])
+{
+    size_t len = 0;
+    for (size_t i = 0; i < jwt->right_count; i++) {
+        if (len + jwt->rights[i].len + 2 > GRANTED_MOST) return false;
+        memcpy(ret + len, jwt->rights[i].ptr, jwt->rights[i].len);
+        len += jwt->rights[i].len;
+        ret[len++] = '\n';
+    }
+    ret[len] = '\0';
+    return true;
+}
+
+static void split_lines(struct hf_slice text, struct hf_slice ret[HF_JWT_RIGHTS], size_t *ret_count)
+{
+    *ret_count = 0;
+    while (text.len > 0 && *ret_count < HF_JWT_RIGHTS) {
+        const char *newline = memchr(text.ptr, '\n', text.len);
+        size_t len = newline ? (size_t)(newline - text.ptr) : text.len;
+        ret[(*ret_count)++] = hf__slice(text.ptr, len);
+        text = hf__slice_skip(text, newline ? len + 1 : len);
+    }
+}
+
 /* HF_ERR_ABSENT: with newer keys it may be good. */
 static int verify(struct hf_exchange *exchange, struct hf_auth *auth, struct hf_slice token,
                   const unsigned char *digest, struct hf_error *reterr)
 {
     struct hf_jwt jwt;
-    int code = hf__jwt_parse(&exchange->arena, token, auth->admin_claim, &jwt, reterr);
+    struct hf_jwt_wants wants = {.admin = auth->admin_claim,
+                                 .rights_claim = hf__slice_str(auth->options.rights_claim)};
+    take_rules(auth, &exchange->caller);
+    wants.claims = hf__rules_claims(exchange->caller.rules, &wants.claim_count);
+    int code = hf__jwt_parse(&exchange->arena, token, &wants, &jwt, reterr);
     if (code == 0) code = hf__jwt_check(&jwt, &auth->rules, wall_s(auth), reterr);
     if (code != 0) return code;
     pthread_mutex_lock(&auth->mutex);
@@ -312,7 +428,11 @@ static int verify(struct hf_exchange *exchange, struct hf_auth *auth, struct hf_
     code = hf__jwks_verify(keys, &jwt, reterr); /* which takes its time: others go on */
     pthread_mutex_lock(&auth->mutex);
     struct remembered *place = place_of(auth, digest);
-    if (code == 0 && keys == auth->keys) { /* A2 */
+    char granted[GRANTED_MOST];
+    bool may_remember = keys == auth->keys && exchange->caller.rules == auth->access; /* A2 */
+    if (code == 0 && may_remember && join(&jwt, granted)) {
+        memcpy(place->granted, granted, sizeof granted);
+        place->claims = jwt.claims;
         place->until_s = jwt.expires_s + auth->rules.leeway_s;
         memcpy(place->digest, digest, SHA256_DIGEST_SIZE);
         memcpy(place->owner, jwt.subject.ptr, jwt.subject.len);
@@ -324,9 +444,11 @@ static int verify(struct hf_exchange *exchange, struct hf_auth *auth, struct hf_
     if (code != 0) return code;
     exchange->caller.owner = hf__arena_str(&exchange->arena, jwt.subject);
     exchange->caller.admin = jwt.has_admin_claim;
+    exchange->caller.claims = jwt.claims;
+    exchange->caller.until_s = jwt.expires_s + auth->rules.leeway_s;
     if (!exchange->caller.owner) return hf__error_no_memory(reterr);
     exchange->caller.admin |= is_admin(auth, exchange->caller.owner);
-    return 0;
+    return take_granted(&exchange->caller, jwt.rights, jwt.right_count, reterr);
 }
 
 static bool remembers(struct hf_exchange *exchange, struct hf_auth *auth,
@@ -336,13 +458,22 @@ static bool remembers(struct hf_exchange *exchange, struct hf_auth *auth,
     const struct remembered *place = place_of(auth, digest);
     bool good =
         place->until_s > wall_s(auth) && memeql_sec(place->digest, digest, SHA256_DIGEST_SIZE);
+    struct hf_caller *caller = &exchange->caller;
+    struct hf_slice rights[HF_JWT_RIGHTS];
+    size_t count = 0;
     if (good) {
-        exchange->caller.owner = hf__arena_str(&exchange->arena, hf__slice_str(place->owner));
-        exchange->caller.admin = place->admin;
-        good = exchange->caller.owner;
+        caller->owner = hf__arena_str(&exchange->arena, hf__slice_str(place->owner));
+        caller->admin = place->admin;
+        caller->claims = place->claims;
+        caller->until_s = place->until_s;
+        caller->rules = hf__rules_ref(auth->access);
+        split_lines(hf__arena_copy(&exchange->arena, hf__slice_str(place->granted)), rights,
+                    &count);
+        good = caller->owner && !exchange->arena.failed;
     }
     pthread_mutex_unlock(&auth->mutex);
-    return good;
+    struct hf_error ignored;
+    return good && take_granted(caller, rights, count, &ignored) == 0;
 }
 
 /* ---- one call ---- */
@@ -363,7 +494,10 @@ static void conclude(struct hf_exchange *exchange, hf_auth_fn then, int code,
     enum hf_auth_result result = code == 0                    ? HF_AUTH_OK
                                  : code == HF_ERR_UNREACHABLE ? HF_AUTH_UNAVAILABLE
                                                               : HF_AUTH_REFUSED;
-    if (code != 0) exchange->caller = (struct hf_caller){.owner = ""};
+    if (code != 0) {
+        hf__caller_free(&exchange->caller);
+        exchange->caller = (struct hf_caller){.owner = ""};
+    }
     then(exchange, result, code == 0 ? "" : error->message);
 }
 
@@ -471,6 +605,7 @@ static void check_token(struct hf_exchange *exchange, struct hf_auth *auth, stru
     }
     pthread_mutex_unlock(&auth->mutex);
     if (found && exchange->caller.owner) {
+        take_rules(auth, &exchange->caller);
         then(exchange, HF_AUTH_OK, "");
         return;
     }
@@ -514,7 +649,9 @@ void hf__auth_check(struct hf_exchange *exchange, hf_auth_fn then)
         const char *name;
         int code = hf__tls_caller(exchange->connection, &exchange->arena, &name, &error);
         if (code == 0 && name)
-            exchange->caller = (struct hf_caller){.owner = name, .admin = is_admin(auth, name)};
+            exchange->caller = (struct hf_caller){
+                .owner = name, .admin = is_admin(auth, name), .certificate = name};
+        if (code == 0 && name) take_rules(auth, &exchange->caller);
         if (code != 0 || name) {
             conclude(exchange, then, code, &error);
             return;
@@ -544,6 +681,8 @@ int hf__auth_start(const struct hf_auth_options *given, struct hf_service *servi
     auth->options.audience = keep(auth, given->audience);
     auth->options.tokens_file = keep(auth, given->tokens_file);
     auth->options.admins = keep(auth, given->admins);
+    auth->options.rules_file = keep(auth, given->rules_file);
+    auth->options.rights_claim = keep(auth, given->rights_claim);
     const char *claim =
         keep(auth, given->admin_claim ? given->admin_claim : "scope=holdfast:admin");
     const char *equals = claim ? strchr(claim, '=') : NULL;
@@ -570,6 +709,8 @@ int hf__auth_start(const struct hf_auth_options *given, struct hf_service *servi
         code = check_url(auth->options.issuer, reterr);
     if (code == 0 && auth->options.tokens_file)
         code = load_tokens(auth->options.tokens_file, &auth->tokens, reterr);
+    if (code == 0 && auth->options.rules_file)
+        code = load_rules(auth->options.rules_file, &auth->access, reterr);
     if (code != 0) {
         hf__auth_stop(auth);
         return code;
@@ -595,17 +736,37 @@ void hf__auth_hurry(struct hf_auth *auth)
     pthread_mutex_unlock(&auth->mutex);
 }
 
+int hf__auth_check_files(const struct hf_auth_options *options, struct hf_error *reterr)
+{
+    struct tokens *tokens = NULL;
+    struct hf_rules *rules = NULL;
+    int code = options->tokens_file ? load_tokens(options->tokens_file, &tokens, reterr) : 0;
+    if (code == 0 && options->rules_file) code = load_rules(options->rules_file, &rules, reterr);
+    tokens_free(tokens);
+    hf__rules_unref(rules);
+    return code;
+}
+
 int hf__auth_reload(struct hf_auth *auth, struct hf_error *reterr)
 {
     struct tokens *tokens = NULL;
+    struct hf_rules *rules = NULL;
     int code = 0;
     if (auth->options.tokens_file) code = load_tokens(auth->options.tokens_file, &tokens, reterr);
+    if (code == 0 && auth->options.rules_file)
+        code = load_rules(auth->options.rules_file, &rules, reterr);
     if (code == 0) {
         pthread_mutex_lock(&auth->mutex);
-        struct tokens *old = auth->tokens;
+        struct tokens *old_tokens = auth->tokens;
+        struct hf_rules *old_rules = auth->access;
         auth->tokens = tokens;
+        auth->access = rules;
+        memset(auth->cache, 0, CACHE * sizeof *auth->cache); /* claims are numbered by the rules */
         pthread_mutex_unlock(&auth->mutex);
-        tokens_free(old);
+        tokens_free(old_tokens);
+        hf__rules_unref(old_rules);
+    } else {
+        tokens_free(tokens);
     }
     if (code == 0 && auth->jwt && !auth->options.disabled) code = fetch_keys(auth, reterr);
     return code;
@@ -619,6 +780,7 @@ void hf__auth_stop(struct hf_auth *auth)
         pthread_join(auth->thread, NULL);
     }
     tokens_free(auth->tokens);
+    hf__rules_unref(auth->access);
     hf__jwks_unref(auth->keys);
     hf__free(auth->cache);
     pthread_mutex_destroy(&auth->mutex);

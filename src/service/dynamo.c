@@ -24,9 +24,38 @@ struct call {
     enum hf_op_kind kind;
 };
 
-static void ran(struct hf_exchange *exchange, const struct hf_answer *answer)
+/* What it takes to do this to a table. */
+static enum hf_right right_for(enum hf_op_kind kind)
+{
+    switch (kind) {
+    case HF_PUT_ITEM:
+    case HF_UPDATE_ITEM:
+    case HF_DELETE_ITEM: return HF_RIGHT_WRITE;
+    case HF_CREATE_TABLE:
+    case HF_DELETE_TABLE:
+    case HF_UPDATE_TTL: return HF_RIGHT_ADMIN;
+    default: return HF_RIGHT_READ;
+    }
+}
+
+/* Names that the caller may not read are not there. */
+static void hide_tables(struct hf_exchange *exchange, struct hf_answer *answer)
+{
+    struct hf_slice *seen =
+        hf__arena_zalloc(&exchange->arena, answer->table_count + 1, sizeof *seen);
+    size_t count = 0;
+    for (size_t i = 0; seen && i < answer->table_count; i++)
+        if (hf__may_table(exchange, HF_RIGHT_READ, answer->tables[i]))
+            seen[count++] = answer->tables[i];
+    answer->tables = seen;
+    answer->table_count = count;
+}
+
+static void ran(struct hf_exchange *exchange, const struct hf_answer *given)
 {
     const struct call *call = exchange->user;
+    struct hf_answer shown = *given, *answer = &shown;
+    if (answer->code == 0 && call->kind == HF_LIST_TABLES) hide_tables(exchange, answer);
     exchange->content_type = "application/x-amz-json-1.0";
     hf__buf_clear(&exchange->answer);
     if (answer->code != 0) exchange->error = hf_error_name(answer->code);
@@ -67,6 +96,11 @@ static void run(struct hf_exchange *exchange)
         fail(exchange, code, error.message);
         return;
     }
+    if (call->kind != HF_LIST_TABLES && !hf__may_table(exchange, right_for(call->kind), op.table)) {
+        hf__count(&exchange->service->metrics.refused_auth);
+        fail(exchange, HF_ERR_DENIED, "the rules of this service do not let you do this");
+        return;
+    }
     exchange->user = call;
     hf__exchange_run(exchange, &op, ran);
 }
@@ -87,7 +121,9 @@ static void refuse(struct hf_exchange *exchange, const char *why)
 static void authenticated(struct hf_exchange *exchange, enum hf_auth_result result, const char *why)
 {
     (void)why;
-    if (result == HF_AUTH_OK && exchange->caller.admin) run(exchange);
+    if (result == HF_AUTH_OK &&
+        (exchange->caller.admin || hf__auth_has_rules(exchange->service->auth)))
+        run(exchange);
     else if (result == HF_AUTH_OK)
         refuse(exchange, "only an administrator may use the DynamoDB API");
     else refuse(exchange, "the request is not authenticated");
@@ -139,6 +175,10 @@ void hf__dynamo_call(struct hf_exchange *exchange)
     }
     struct hf_error error;
     exchange->caller.owner = service->access_key_id;
-    if (is_signed(exchange, &error)) run(exchange);
-    else refuse(exchange, error.message);
+    if (!is_signed(exchange, &error)) {
+        refuse(exchange, error.message);
+        return;
+    }
+    hf__auth_by_key(exchange, service->access_key_id);
+    run(exchange);
 }

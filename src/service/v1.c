@@ -95,10 +95,19 @@ static void answer_failure(struct hf_exchange *exchange, const struct hf_answer 
     hf__v1_fail(exchange, 500, "Internal server error");
 }
 
+static void answer_free(struct hf_exchange *exchange)
+{
+    struct hf_json_writer json;
+    hf__answer_begin(exchange, 200, &json);
+    put_names(&json, exchange->user);
+    hf__answer_end(exchange, &json);
+}
+
 /* ---- what is common ---- */
 
 /* NULL: it was refused, and is answered. */
-static struct call *begin(struct hf_exchange *exchange, bool has_body, bool wants_lease)
+static struct call *begin(struct hf_exchange *exchange, bool has_body, bool wants_lease,
+                          enum hf_right right)
 {
     struct call *call = hf__arena_zalloc(&exchange->arena, 1, sizeof *call);
     if (!call) {
@@ -124,6 +133,12 @@ static struct call *begin(struct hf_exchange *exchange, bool has_body, bool want
     call->id =
         hf__arena_printf(&exchange->arena, "%.*s:%.*s", HF_FMT(call->space), HF_FMT(call->name));
     exchange->lock = call->id.ptr;
+    if (!hf__may(exchange, right, call->id)) {
+        hf__count(&exchange->service->metrics.refused_auth);
+        if (right == HF_RIGHT_READ) answer_free(exchange); /* as what there is not */
+        else hf__v1_fail(exchange, 403, "Forbidden");
+        return NULL;
+    }
     call->layout = (struct hf_layout){.table = hf__slice_str(exchange->service->v1_table),
                                       .key_name = HF_LIT("lockId")};
     return call;
@@ -218,7 +233,7 @@ static void got(struct hf_exchange *exchange, const struct hf_answer *answer)
 
 void hf__v1_get(struct hf_exchange *exchange)
 {
-    struct call *call = begin(exchange, false, false);
+    struct call *call = begin(exchange, false, false, HF_RIGHT_READ);
     struct hf_op op;
     if (!call) return;
     hf__keyed_get(&call->layout, &exchange->arena, call->id, &op);
@@ -269,7 +284,7 @@ static void send_acquire(struct hf_exchange *exchange)
 
 void hf__v1_acquire(struct hf_exchange *exchange)
 {
-    struct call *call = begin(exchange, true, true);
+    struct call *call = begin(exchange, true, true, HF_RIGHT_LOCK);
     if (call) in_time(exchange, send_acquire);
 }
 
@@ -306,7 +321,7 @@ static void send_renewal(struct hf_exchange *exchange)
 
 void hf__v1_renew(struct hf_exchange *exchange)
 {
-    if (begin(exchange, true, true)) in_time(exchange, send_renewal);
+    if (begin(exchange, true, true, HF_RIGHT_LOCK)) in_time(exchange, send_renewal);
 }
 
 /* ---- release ---- */
@@ -339,5 +354,5 @@ static void send_release(struct hf_exchange *exchange)
 
 void hf__v1_release(struct hf_exchange *exchange)
 {
-    if (begin(exchange, true, false)) in_time(exchange, send_release);
+    if (begin(exchange, true, false, HF_RIGHT_LOCK)) in_time(exchange, send_release);
 }

@@ -325,7 +325,7 @@ static void begin_acquire(struct hf_exchange *exchange)
                              BIT(SESSION) | BIT(IDEMPOTENCY_KEY) | BIT(ATTRIBUTES);
     struct hf_v2_body body;
     struct hf_error error;
-    const char *name = hf__v2_name(exchange);
+    const char *name = hf__v2_name(exchange, HF_RIGHT_LOCK);
     if (!name || !hf__v2_read(exchange, allowed, &body)) return;
     bool shared = is_shared(&body);
     if (hf__slice_is(body.mode, "exclusive") && body.limit > 0) {
@@ -402,7 +402,9 @@ static struct hf_entry *find(struct hf_exchange *exchange, const char *grant)
 }
 
 /* NULL: it is answered. A grant is compared in one spelling, whatever it came in. */
-static struct grant_call *read_grant(struct hf_exchange *exchange, uint32_t also)
+/* Whoever has the grant may always let go. */
+static struct grant_call *read_grant(struct hf_exchange *exchange, uint32_t also,
+                                     enum hf_right right)
 {
     struct grant_call *call = hf__arena_zalloc(&exchange->arena, 1, sizeof *call);
     if (!call) {
@@ -410,7 +412,8 @@ static struct grant_call *read_grant(struct hf_exchange *exchange, uint32_t also
         return NULL;
     }
     struct hf_v2_body *body = &call->body;
-    if (!hf__v2_name(exchange) || !hf__v2_read(exchange, BIT(GRANT) | also, body)) return NULL;
+    if (!hf__v2_name(exchange, right) || !hf__v2_read(exchange, BIT(GRANT) | also, body))
+        return NULL;
     if (!body->grant.ptr) {
         hf__answer_error(exchange, 400, "invalid",
                          "\"grant\": missing; send what acquire answered");
@@ -501,7 +504,7 @@ static void renewed(void *user, int code, const struct hf_error *error)
 void hf__v2_renew(struct hf_exchange *exchange)
 {
     struct hf_error error;
-    struct grant_call *call = read_grant(exchange, BIT(LEASE));
+    struct grant_call *call = read_grant(exchange, BIT(LEASE), HF_RIGHT_LOCK);
     if (!call) return;
     if (!call->entry) {
         renew_by_record(exchange);
@@ -568,7 +571,7 @@ static bool claim_release(struct hf_entry *entry, struct hf_exchange *exchange)
 void hf__v2_release(struct hf_exchange *exchange)
 {
     struct hf_error error;
-    struct grant_call *call = read_grant(exchange, BIT(DATA) | BIT(DATA_BASE64));
+    struct grant_call *call = read_grant(exchange, BIT(DATA) | BIT(DATA_BASE64), 0);
     if (!call) return;
     struct hf_entry *entry = call->entry;
     call->entry = NULL; /* counted here from now on: `happened` may answer while this goes on */
@@ -625,7 +628,7 @@ void hf__v2_force(struct hf_exchange *exchange)
         hf__answer_error(exchange, 503, "no-memory", "out of memory");
         return;
     }
-    if (!hf__v2_name(exchange) || !hf__v2_read(exchange, BIT(REASON), body)) return;
+    if (!hf__v2_name(exchange, HF_RIGHT_FORCE) || !hf__v2_read(exchange, BIT(REASON), body)) return;
     if (!body->reason.ptr) {
         hf__answer_error(exchange, 400, "invalid",
                          "\"reason\": is missing; say why, it is recorded in the lock");

@@ -34,13 +34,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct hf_slice claims = encode(&arena, cut_line(&rest));
     struct hf_slice token =
         hf__arena_printf(&arena, "%.*s.%.*s.c2lnbmF0dXJl", HF_FMT(header), HF_FMT(claims));
-    const struct hf_jwt_claim admin = {HF_LIT("scope"), HF_LIT("holdfast:admin")};
+    const struct hf_claim_test groups[] = {{HF_LIT("groups"), HF_LIT("ops")}};
+    const struct hf_jwt_wants wants = {.admin = {HF_LIT("scope"), HF_LIT("holdfast:admin")},
+                                       .claims = groups,
+                                       .claim_count = 1,
+                                       .rights_claim = HF_LIT("rights")};
     const struct hf_jwt_rules rules = {HF_LIT("issuer"), HF_LIT("locks"), 60};
     struct hf_error error;
     struct hf_jwks *keys = NULL;
     struct hf_jwt jwt;
     bool has_keys = hf__jwks_parse(rest, &keys, &error) == 0;
-    if (hf__jwt_parse(&arena, token, admin, &jwt, &error) == 0) {
+    if (hf__jwt_parse(&arena, token, &wants, &jwt, &error) == 0) {
         MUST(jwt.audience_count <= HF_JWT_AUDIENCES);
         if (hf__jwt_check(&jwt, &rules, 1800000000, &error) == 0)
             MUST(jwt.subject.len > 0 && jwt.subject.len <= 512 && jwt.expires_s > 1799999000);

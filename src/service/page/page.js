@@ -291,7 +291,7 @@
         text = text.slice(end + 2);
         if (fields.id) lastEvent = fields.id;
         if (fields.event === "reset") await list();
-        else if (fields.data) {
+        else if (fields.data && fields.event !== "end") { // after an end the stream is opened anew
           const event = JSON.parse(fields.data);
           if (replaying && event.at_unix_ms > started - 1000) replaying = false;
           happened(event, replaying);
