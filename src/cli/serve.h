@@ -30,6 +30,11 @@ struct serve_options {
     int64_t max_waiters;
     int64_t max_waiters_per_caller;
     int64_t max_sessions;
+    int64_t max_sessions_per_caller;
+    int64_t max_streams_per_caller;
+    int64_t max_locks_per_caller;
+    int64_t max_data_per_caller;
+    int64_t max_lease_ms;
     int64_t rate;
     int64_t rate_per_caller;
     int64_t client_timeout_ms;

@@ -206,9 +206,15 @@ static int locker_store(struct cli *cli, struct hf_serve_options *options, struc
 
 /* ---- running ---- */
 
+static int64_t or_beyond(int64_t given, int64_t otherwise, bool beyond)
+{
+    return given > 0 ? given : beyond ? otherwise : 0;
+}
+
 static int fill(struct cli *cli, const struct serve_options *given, const struct listener *listener,
                 struct hf_serve_options *ret, struct hf_error *reterr)
 {
+    bool beyond = !listener->local; /* where there may be strangers */
     bool has_auth = given->tokens || given->jwt_issuer || given->jwt_jwks || given->client_ca;
     *ret = (struct hf_serve_options){
         .v1_table = given->v1_table,
@@ -232,10 +238,15 @@ static int fill(struct cli *cli, const struct serve_options *given, const struct
         .dynamodb_key_id = getenv("HOLDFAST_DYNAMODB_ACCESS_KEY_ID"),
         .dynamodb_secret = getenv("HOLDFAST_DYNAMODB_SECRET_ACCESS_KEY"),
         .max_connections = given->max_connections,
-        .max_connections_per_address = given->max_connections_per_address,
+        .max_connections_per_address = or_beyond(given->max_connections_per_address, 1000, beyond),
         .max_waiters = given->max_waiters,
-        .max_waiters_per_caller = given->max_waiters_per_caller,
+        .max_waiters_per_caller = or_beyond(given->max_waiters_per_caller, 1000, beyond),
         .max_sessions = given->max_sessions,
+        .max_sessions_per_caller = or_beyond(given->max_sessions_per_caller, 1000, beyond),
+        .max_streams_per_caller = or_beyond(given->max_streams_per_caller, 100, beyond),
+        .max_locks_per_caller = or_beyond(given->max_locks_per_caller, 100000, beyond),
+        .max_data_per_caller = or_beyond(given->max_data_per_caller, 64 << 20, beyond),
+        .max_lease_ms = given->max_lease_ms,
         .rate_per_caller = given->rate_per_caller,
         .rate = given->rate,
         .request_timeout_ms = given->client_timeout_ms,

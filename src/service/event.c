@@ -418,6 +418,7 @@ void hf__stream_close(struct hf_stream *stream)
     pthread_mutex_unlock(&events->mutex);
     __atomic_fetch_sub(&events->listeners, 1, __ATOMIC_RELAXED);
     hf__gauge(&events->service->metrics.streams, -1);
+    hf__budget_give(events->service, HF_BUDGET_STREAMS, stream->exchange->caller.owner, 1);
     hf__buf_free(&stream->out);
     hf__free(stream->prefix);
     hf__free(stream);
@@ -467,6 +468,13 @@ void hf__v2_events(struct hf_exchange *exchange)
     if (!stream || (prefix && *prefix && !stream->prefix)) {
         hf__free(stream);
         hf__answer_error(exchange, 503, "no-memory", "out of memory");
+        return;
+    }
+    if (!hf__budget_take(exchange->service, HF_BUDGET_STREAMS, exchange->caller.owner, 1)) {
+        hf__free(stream->prefix);
+        hf__free(stream);
+        hf__answer_too_many(exchange, "too-many-streams", "at most %lld streams of one owner",
+                            (long long)exchange->service->limits.per_caller[HF_BUDGET_STREAMS]);
         return;
     }
     stream->events = events;

@@ -90,6 +90,7 @@ struct hf_exchange {
     bool cut_off;    /* answered in the middle of its body, the rest of which is thrown away */
     size_t received; /* of its body */
     size_t kept;     /* … and counted */
+    int64_t sending; /* of its answer, counted */
     bool parked;
     int64_t began_us;
     char remote[64];

@@ -55,6 +55,7 @@ struct hf_entry *hf__entry_new(struct hf_service *service, const char *name, con
     if (!entry) return NULL;
     entry->service = service;
     entry->refs = 1;
+    hf__list_init(&entry->of_session);
     entry->name = hf__strdup(name);
     entry->owner = hf__strdup(owner);
     entry->key = key ? hf__strdup(key) : NULL;
@@ -63,9 +64,26 @@ struct hf_entry *hf__entry_new(struct hf_service *service, const char *name, con
     return NULL;
 }
 
+bool hf__entry_count(struct hf_entry *entry, int64_t data_size)
+{
+    struct hf_service *service = entry->service;
+    if (!hf__budget_take(service, HF_BUDGET_LOCKS, entry->owner, 1)) return false;
+    if (!hf__budget_take(service, HF_BUDGET_DATA, entry->owner, data_size)) {
+        hf__budget_give(service, HF_BUDGET_LOCKS, entry->owner, 1);
+        return false;
+    }
+    entry->counted = true;
+    entry->data_size = data_size;
+    return true;
+}
+
 void hf__entry_unref(struct hf_entry *entry)
 {
     if (__atomic_sub_fetch(&entry->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+    if (entry->counted) {
+        hf__budget_give(entry->service, HF_BUDGET_LOCKS, entry->owner, 1);
+        hf__budget_give(entry->service, HF_BUDGET_DATA, entry->owner, entry->data_size);
+    }
     if (entry->acquisition) hf_acquisition_free(entry->acquisition);
     hf_lock_unref(entry->lock);
     hf__session_entry_unref(entry->session);
@@ -84,6 +102,7 @@ void hf__entry_list(struct hf_entry *entry)
     entry->next = *bucket;
     *bucket = entry;
     entry->listed = true;
+    if (entry->session) hf__list_append(&entry->session->locks, &entry->of_session);
     pthread_mutex_unlock(&grants->mutex);
     hf__gauge(&entry->service->metrics.locks_held, 1);
 }
@@ -97,6 +116,7 @@ void hf__entry_unlist(struct hf_entry *entry)
     struct hf_entry **at = &grants->by_id[hash(entry->id, "", "")];
     while (listed && *at != entry) at = &(*at)->next;
     if (listed) *at = entry->next;
+    hf__list_remove(&entry->of_session);
     pthread_mutex_unlock(&grants->mutex);
     if (!listed) return;
     hf__gauge(&entry->service->metrics.locks_held, -1);
@@ -180,15 +200,13 @@ void hf__entry_drop_key(struct hf_entry *entry)
     hf__entry_unref(entry);
 }
 
-void hf__entries_each(struct hf_service *service, void (*call)(void *user, struct hf_entry *entry),
-                      void *user)
+void hf__entries_of(struct hf_session_entry *session,
+                    void (*call)(void *user, struct hf_entry *entry), void *user)
 {
-    struct hf_grants *grants = service->grants;
+    struct hf_grants *grants = session->service->grants;
     pthread_mutex_lock(&grants->mutex);
-    for (size_t i = 0; i < BUCKETS; i++) {
-        for (struct hf_entry *entry = grants->by_id[i]; entry; entry = entry->next)
-            call(user, entry);
-    }
+    for (struct hf_list *at = session->locks.next; at != &session->locks; at = at->next)
+        call(user, HF_CONTAINER(at, struct hf_entry, of_session));
     pthread_mutex_unlock(&grants->mutex);
 }
 

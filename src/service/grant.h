@@ -31,7 +31,10 @@ struct hf_entry {
     struct hf_session_entry *session; /* counted; NULL: none */
     char *name;
     char *owner;
-    char *key; /* idempotency; NULL: none */
+    char *key;                 /* idempotency; NULL: none */
+    struct hf_list of_session; /* among its session's locks, while it is listed */
+    bool counted;              /* among its owner's */
+    int64_t data_size;         /* … with so much */
     int64_t limit;
     int64_t asked_us;
     char id[HF_GRANT_HEX + 1];
@@ -43,6 +46,8 @@ void hf__grants_stop(struct hf_service *service);
 struct hf_entry *hf__entry_new(struct hf_service *service, const char *name, const char *owner,
                                const char *key);
 void hf__entry_unref(struct hf_entry *entry);
+/* Counts it among its owner's; false: there are too many, or too much data with them. */
+bool hf__entry_count(struct hf_entry *entry, int64_t data_size);
 /* Granted: it can be found from now on. */
 void hf__entry_list(struct hf_entry *entry);
 void hf__entry_unlist(struct hf_entry *entry);
@@ -59,9 +64,9 @@ struct hf_entry *hf__entry_find(struct hf_service *service, const char *id);
 bool hf__entry_claim_key(struct hf_entry *entry, struct hf_entry **ret_other);
 void hf__entry_drop_key(struct hf_entry *entry);
 
-/* Calls for every listed entry, under the table's mutex. */
-void hf__entries_each(struct hf_service *service, void (*call)(void *user, struct hf_entry *entry),
-                      void *user);
+/* Calls for every listed entry of a session, under the table's mutex. */
+void hf__entries_of(struct hf_session_entry *session,
+                    void (*call)(void *user, struct hf_entry *entry), void *user);
 
 /* Names a secret in the log without telling it. */
 void hf__hash_secret(const char *secret, char ret[17]);

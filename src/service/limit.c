@@ -1,5 +1,8 @@
 #include "service/limit.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
 #include "base/hash.h"
 
 #include "service/service.h"
@@ -28,9 +31,34 @@ static size_t place_of(const struct hf_service *service, const char *owner)
     return hf__limit_place(service, owner, HF_RATE_BUCKETS);
 }
 
-int32_t *hf__limit_waiting(struct hf_service *service, const char *owner)
+bool hf__budget_take(struct hf_service *service, enum hf_budget what, const char *owner,
+                     int64_t amount)
 {
-    return &service->rates.waiting[place_of(service, owner)];
+    int64_t *has = &service->rates.has[what][place_of(service, owner)];
+    int64_t most = service->limits.per_caller[what];
+    int64_t now = __atomic_add_fetch(has, amount, __ATOMIC_RELAXED);
+    if (!most || now <= most) return true;
+    __atomic_sub_fetch(has, amount, __ATOMIC_RELAXED);
+    return false;
+}
+
+void hf__budget_give(struct hf_service *service, enum hf_budget what, const char *owner,
+                     int64_t amount)
+{
+    __atomic_sub_fetch(&service->rates.has[what][place_of(service, owner)], amount,
+                       __ATOMIC_RELAXED);
+}
+
+void hf__answer_too_many(struct hf_exchange *exchange, const char *name, const char *format, ...)
+{
+    char message[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    hf__count(&exchange->service->metrics.refused_limit);
+    exchange->retry_after_s = 1;
+    hf__answer_error(exchange, 429, name, "%s", message);
 }
 
 static bool allows(struct hf_service *service, struct hf_bucket *of_one, struct hf_bucket *of_all)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct hf_exchange;
 struct hf_service;
 
 /* Takes one from the caller's share; false if there is none left. */
@@ -20,8 +21,25 @@ size_t hf__limit_place(const struct hf_service *service, const char *text, size_
 /* Callers share a bucket if their hashes collide: with so many, seldom. */
 enum { HF_RATE_BUCKETS = 4096 };
 
-/* Where a caller's waiters are counted. */
-int32_t *hf__limit_waiting(struct hf_service *service, const char *owner);
+/* What one caller has at a time. */
+enum hf_budget {
+    HF_BUDGET_WAITERS, /* acquires that are not answered */
+    HF_BUDGET_SESSIONS,
+    HF_BUDGET_STREAMS,
+    HF_BUDGET_LOCKS, /* held through v2, or asked for */
+    HF_BUDGET_DATA,  /* bytes that are stored with those */
+    HF_BUDGETS,
+};
+
+/* False: it would be more than the caller may have; nothing was taken. */
+bool hf__budget_take(struct hf_service *service, enum hf_budget what, const char *owner,
+                     int64_t amount);
+void hf__budget_give(struct hf_service *service, enum hf_budget what, const char *owner,
+                     int64_t amount);
+
+/* 429, and counted. */
+void hf__answer_too_many(struct hf_exchange *exchange, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* A bucket that fills at `rate` per second, to one second's worth. Pure. */
 struct hf_bucket {
@@ -35,7 +53,7 @@ struct hf_rates {
     struct hf_bucket of_caller[HF_RATE_BUCKETS];
     struct hf_bucket all_refused;
     struct hf_bucket refused_of[HF_RATE_BUCKETS]; /* by address */
-    int32_t waiting[HF_RATE_BUCKETS]; /* atomic: acquires of a caller that are not answered */
+    int64_t has[HF_BUDGETS][HF_RATE_BUCKETS];     /* atomic */
 };
 bool hf__bucket_take(struct hf_bucket *bucket, int64_t rate, int64_t now_us);
 

@@ -11,6 +11,9 @@ bool hf__v2_read(struct hf_exchange *exchange, uint32_t allowed, struct hf_v2_bo
  * there is nothing to ask); NULL if it was refused. */
 const char *hf__v2_name(struct hf_exchange *exchange, enum hf_right right);
 
+/* Not longer than the caller may ask for; false if it was refused. */
+bool hf__v2_lease_is_good(struct hf_exchange *exchange, int64_t lease_ms);
+
 /*
  * How long a caller may count on it: less than we do, by a hundredth of the lease, since its clock
  * may run slower than ours.

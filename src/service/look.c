@@ -58,6 +58,15 @@ const char *hf__v2_name(struct hf_exchange *exchange, enum hf_right right)
     return NULL;
 }
 
+bool hf__v2_lease_is_good(struct hf_exchange *exchange, int64_t lease_ms)
+{
+    int64_t most_ms = exchange->service->limits.lease_ms;
+    if (lease_ms <= most_ms || exchange->caller.admin) return true;
+    hf__answer_error(exchange, 400, "invalid", "\"lease_ms\": at most %lld here (--max-lease)",
+                     (long long)most_ms);
+    return false;
+}
+
 int64_t hf__left_for_caller(int64_t left_ms, int64_t lease_ms)
 {
     int64_t left = left_ms - (lease_ms + 99) / 100;

@@ -20,6 +20,7 @@ const struct hf_route hf__routes[] = {
     {HF_METHOD_POST, "/v2/locks/{}/release", "v2.release", HF_ACCESS_CALLER, hf__v2_release},
     {HF_METHOD_POST, "/v2/locks/{}/force-release", "v2.force-release", HF_ACCESS_CALLER,
      hf__v2_force},
+    {HF_METHOD_GET, "/v2/sessions", "v2.session.list", HF_ACCESS_CALLER, hf__v2_session_list},
     {HF_METHOD_POST, "/v2/sessions", "v2.session.open", HF_ACCESS_CALLER, hf__v2_session_open},
     {HF_METHOD_GET, "/v2/sessions/{}", "v2.session.get", HF_ACCESS_CALLER, hf__v2_session_get},
     {HF_METHOD_POST, "/v2/sessions/{}/renew", "v2.session.renew", HF_ACCESS_CALLER,

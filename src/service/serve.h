@@ -44,9 +44,14 @@ struct hf_serve_options {
     int64_t max_waiters;                 /* 10000 */
     int64_t max_waiters_per_caller;      /* none */
     int64_t max_sessions;                /* 10000 */
-    int64_t rate_per_caller;             /* none */
-    int64_t rate;                        /* none */
-    int64_t request_timeout_ms;          /* 30000 */
+    int64_t max_sessions_per_caller;     /* none, as the following */
+    int64_t max_streams_per_caller;
+    int64_t max_locks_per_caller;
+    int64_t max_data_per_caller; /* bytes */
+    int64_t max_lease_ms;        /* of callers who are not administrators; a day */
+    int64_t rate_per_caller;     /* none */
+    int64_t rate;                /* none */
+    int64_t request_timeout_ms;  /* 30000 */
 
     hf_log_fn log;
     void *log_user;

@@ -211,6 +211,7 @@ static void completed(void *user, struct MHD_Connection *connection, void **stat
         log_line(exchange, took_us, received);
     }
     hf__intake_done(exchange);
+    __atomic_sub_fetch(&service->answer_bytes, exchange->sending, __ATOMIC_RELAXED);
     hf__buf_free(&exchange->body);
     hf__buf_free(&exchange->answer);
     hf__caller_free(&exchange->caller);
@@ -276,7 +277,17 @@ static struct MHD_Response *response_of(struct hf_exchange *exchange)
         return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_stream, exchange,
                                                  NULL);
     struct hf_slice bytes = exchange->fixed.len ? exchange->fixed : hf__buf_view(&exchange->answer);
-    if (exchange->answer.failed) {
+    int64_t size = exchange->fixed.len ? 0 : (int64_t)bytes.len;
+    exchange->sending = size;
+    if (__atomic_add_fetch(&exchange->service->answer_bytes, size, __ATOMIC_RELAXED) >
+        HF_ANSWERS_MAX) {
+        hf__buf_free(&exchange->answer);
+        hf__count(&exchange->service->metrics.refused_limit);
+        exchange->status = 503;
+        exchange->retry_after_s = 1;
+        bytes =
+            HF_LIT("{\"error\":\"overloaded\",\"message\":\"too many answers are being sent\"}\n");
+    } else if (exchange->answer.failed) {
         exchange->status = 500;
         bytes = HF_LIT("{\"error\":\"no-memory\",\"message\":\"the answer does not fit\"}\n");
     }

@@ -44,17 +44,19 @@ enum {
     HF_ADDRESS_BUCKETS = 4096,
     HF_HEADERS_MAX = 16 * 1024, /* of a request, with its first line */
     HF_ANSWER_MAX = 64 << 20,
+    HF_ANSWERS_MAX = 256 << 20, /* of all that are being sent */
 };
 
 struct hf_limits {
     unsigned connections;
     unsigned connections_per_address; /* 0: no limit */
     unsigned waiters;
-    unsigned waiters_per_caller; /* 0: no limit */
     unsigned sessions;
-    int64_t rate_per_caller; /* requests per second; 0: no limit */
-    int64_t rate;            /* of all together */
-    int64_t request_ms;      /* for a request to arrive, and for its answer to be read */
+    int64_t per_caller[HF_BUDGETS]; /* 0: no limit */
+    int64_t lease_ms;               /* of callers who are not administrators */
+    int64_t rate_per_caller;        /* requests per second; 0: no limit */
+    int64_t rate;                   /* of all together */
+    int64_t request_ms;             /* for a request to arrive, and for its answer to be read */
 };
 
 struct hf_service {
@@ -92,6 +94,7 @@ struct hf_service {
     struct hf_list calls; /* of exchanges, at the store */
     int64_t body_bytes;   /* atomic: kept, of requests that have not been finished (intake.c) */
     int64_t body_bytes_of[HF_ADDRESS_BUCKETS]; /* atomic: the same by address */
+    int64_t answer_bytes;                      /* atomic: of answers that are being sent */
     int64_t ready_us;                          /* atomic: when the store last answered /readyz */
     bool full;                                 /* atomic: something did not fit, and may not yet */
 
@@ -214,6 +217,7 @@ void hf__v2_release(struct hf_exchange *exchange);
 void hf__v2_get(struct hf_exchange *exchange);
 void hf__v2_list(struct hf_exchange *exchange);
 void hf__v2_force(struct hf_exchange *exchange);
+void hf__v2_session_list(struct hf_exchange *exchange);
 void hf__v2_session_open(struct hf_exchange *exchange);
 void hf__v2_session_get(struct hf_exchange *exchange);
 void hf__v2_session_renew(struct hf_exchange *exchange);

@@ -9,7 +9,7 @@
 #include "service/lock.h"
 #include "service/v2.h"
 
-enum { BUCKETS = 1024, LEASE_MS = 20000, LOCKS_SHOWN = 1000 };
+enum { BUCKETS = 1024, LEASE_MS = 20000, LOCKS_SHOWN = 1000, SESSIONS_SHOWN = 1000 };
 
 struct hf_sessions {
     pthread_mutex_t mutex;
@@ -37,6 +37,7 @@ void hf__session_entry_unref(struct hf_session_entry *entry)
 {
     if (!entry || __atomic_sub_fetch(&entry->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
     hf__session_unref(entry->session);
+    if (entry->owner) hf__budget_give(entry->service, HF_BUDGET_SESSIONS, entry->owner, 1);
     hf__free(entry->owner);
     hf__free(entry);
 }
@@ -128,7 +129,7 @@ struct hf_session_entry *hf__session_entry_find(struct hf_service *service, cons
     struct hf_sessions *sessions = service->sessions;
     pthread_mutex_lock(&sessions->mutex);
     struct hf_session_entry *entry = sessions->by_id[hash(id)];
-    while (entry && (strcmp(entry->id, id) != 0 || strcmp(entry->owner, owner) != 0))
+    while (entry && (strcmp(entry->id, id) != 0 || (owner && strcmp(entry->owner, owner) != 0)))
         entry = entry->next;
     if (entry) __atomic_add_fetch(&entry->refs, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&sessions->mutex);
@@ -157,31 +158,35 @@ static void unreserve(struct hf_service *service)
 
 struct names {
     struct hf_json_writer *json;
-    const struct hf_session_entry *session;
     int count;
 };
 
 static void put_name(void *user, struct hf_entry *entry)
 {
     struct names *names = user;
-    if (entry->session != names->session || names->count++ >= LOCKS_SHOWN) return;
+    if (names->count++ >= LOCKS_SHOWN) return;
     hf__json_put_string(names->json, hf__slice_str(entry->name));
 }
 
-static void answer(struct hf_exchange *exchange, const struct hf_session_entry *entry)
+static void put_session(struct hf_json_writer *json, struct hf_session_entry *entry)
+{
+    struct names names = {.json = json};
+    hf__put_text(json, "session", entry->id);
+    hf__put_text(json, "owner", entry->owner);
+    hf__put_number(json, "lease_ms", entry->lease_ms);
+    hf__put_number(json, "left_ms",
+                   hf__left_for_caller(hf__session_left_ms(entry->session), entry->lease_ms));
+    hf__json_put_name(json, "locks");
+    hf__json_open(json, '[');
+    hf__entries_of(entry, put_name, &names);
+    hf__json_close(json, ']');
+}
+
+static void answer(struct hf_exchange *exchange, struct hf_session_entry *entry)
 {
     struct hf_json_writer json;
-    struct names names = {&json, entry, 0};
     hf__answer_begin(exchange, 200, &json);
-    hf__put_text(&json, "session", entry->id);
-    hf__put_text(&json, "owner", entry->owner);
-    hf__put_number(&json, "lease_ms", entry->lease_ms);
-    hf__put_number(&json, "left_ms",
-                   hf__left_for_caller(hf__session_left_ms(entry->session), entry->lease_ms));
-    hf__json_put_name(&json, "locks");
-    hf__json_open(&json, '[');
-    hf__entries_each(exchange->service, put_name, &names);
-    hf__json_close(&json, ']');
+    put_session(&json, entry);
     hf__answer_end(exchange, &json);
 }
 
@@ -208,23 +213,31 @@ void hf__v2_session_open(struct hf_exchange *exchange)
     struct hf_v2_body body;
     struct hf_error error;
     if (!hf__v2_read(exchange, 1u << HF_V2_LEASE, &body)) return;
+    if (!hf__v2_lease_is_good(exchange, body.lease_ms)) return;
     hf__sessions_sweep(service);
     if (!reserve(service)) {
-        exchange->retry_after_s = 1;
-        hf__answer_error(exchange, 429, "too-many-sessions", "at most %u sessions at a time",
-                         service->limits.sessions);
+        hf__answer_too_many(exchange, "too-many-sessions", "at most %u sessions at a time",
+                            service->limits.sessions);
+        return;
+    }
+    if (!hf__budget_take(service, HF_BUDGET_SESSIONS, exchange->caller.owner, 1)) {
+        unreserve(service);
+        hf__answer_too_many(exchange, "too-many-sessions", "at most %lld sessions of one owner",
+                            (long long)service->limits.per_caller[HF_BUDGET_SESSIONS]);
         return;
     }
     struct hf_session_entry *entry = hf__calloc(1, sizeof *entry);
     if (entry) entry->owner = hf__strdup(exchange->caller.owner);
     if (!entry || !entry->owner) {
         unreserve(service);
+        hf__budget_give(service, HF_BUDGET_SESSIONS, exchange->caller.owner, 1);
         hf__free(entry);
         hf__answer_error(exchange, 503, "no-memory", "out of memory");
         return;
     }
     entry->service = service;
     entry->refs = 1;
+    hf__list_init(&entry->locks);
     entry->lease_ms = body.lease_ms ? body.lease_ms : LEASE_MS;
     hf__random_id(entry->id);
     exchange->user = entry;
@@ -237,11 +250,46 @@ void hf__v2_session_open(struct hf_exchange *exchange)
     hf__answer_failure(exchange, code, &error);
 }
 
-/* The session that the path names, if it lives; otherwise it is answered. */
-static struct hf_session_entry *find(struct hf_exchange *exchange)
+/* Of everything: sessions have no names that rights could be about. */
+static bool is_admin(const struct hf_exchange *exchange)
 {
+    return hf__may(exchange, HF_RIGHT_ADMIN, HF_LIT(""));
+}
+
+/* All that live, for an administrator; otherwise the caller's own. */
+void hf__v2_session_list(struct hf_exchange *exchange)
+{
+    struct hf_sessions *sessions = exchange->service->sessions;
+    struct hf_json_writer json;
+    bool all = is_admin(exchange);
+    int shown = 0;
+    hf__answer_begin(exchange, 200, &json);
+    hf__json_put_name(&json, "sessions");
+    hf__json_open(&json, '[');
+    pthread_mutex_lock(&sessions->mutex);
+    for (size_t i = 0; i < BUCKETS; i++) {
+        for (struct hf_session_entry *entry = sessions->by_id[i]; entry; entry = entry->next) {
+            bool is_own = strcmp(entry->owner, exchange->caller.owner) == 0;
+            if ((!all && !is_own) || hf__session_left_ms(entry->session) <= 0) continue;
+            if (shown++ >= SESSIONS_SHOWN) continue;
+            hf__json_open(&json, '{');
+            put_session(&json, entry);
+            hf__json_close(&json, '}');
+        }
+    }
+    pthread_mutex_unlock(&sessions->mutex);
+    hf__json_close(&json, ']');
+    hf__put_number(&json, "count", shown);
+    hf__answer_end(exchange, &json);
+}
+
+/* The session that the path names, if it lives; otherwise it is answered. An administrator may look
+ * at anybody's and end it, but not keep it alive. */
+static struct hf_session_entry *find(struct hf_exchange *exchange, bool of_anybody)
+{
+    const char *owner = of_anybody && is_admin(exchange) ? NULL : exchange->caller.owner;
     struct hf_session_entry *entry =
-        hf__session_entry_find(exchange->service, exchange->parts[2].ptr, exchange->caller.owner);
+        hf__session_entry_find(exchange->service, exchange->parts[2].ptr, owner);
     hf__hash_secret(exchange->parts[2].ptr, exchange->grant_hash);
     if (entry && hf__session_left_ms(entry->session) > 0) return entry;
     if (entry) {
@@ -255,7 +303,7 @@ static struct hf_session_entry *find(struct hf_exchange *exchange)
 
 void hf__v2_session_get(struct hf_exchange *exchange)
 {
-    struct hf_session_entry *entry = find(exchange);
+    struct hf_session_entry *entry = find(exchange, true);
     if (!entry) return;
     answer(exchange, entry);
     hf__session_entry_unref(entry);
@@ -272,7 +320,7 @@ static void renewed(void *user, int code, const struct hf_error *error)
 }
 
 /* A call about the session in the path, without a body to speak of. */
-static void call(struct hf_exchange *exchange,
+static void call(struct hf_exchange *exchange, bool of_anybody,
                  int (*begin)(struct hf_session *session, hf_done_fn done, void *user,
                               struct hf_error *reterr),
                  hf_done_fn done)
@@ -280,7 +328,7 @@ static void call(struct hf_exchange *exchange,
     struct hf_v2_body body;
     struct hf_error error;
     if (!hf__v2_read(exchange, 0, &body)) return;
-    struct hf_session_entry *entry = find(exchange);
+    struct hf_session_entry *entry = find(exchange, of_anybody);
     if (!entry) return;
     exchange->user = entry;
     int code = begin(entry->session, done, exchange, &error);
@@ -291,7 +339,7 @@ static void call(struct hf_exchange *exchange,
 
 void hf__v2_session_renew(struct hf_exchange *exchange)
 {
-    call(exchange, hf__session_renew, renewed);
+    call(exchange, false, hf__session_renew, renewed);
 }
 
 static void ended(void *user, int code, const struct hf_error *error)
@@ -315,5 +363,5 @@ static void ended(void *user, int code, const struct hf_error *error)
 
 void hf__v2_session_end(struct hf_exchange *exchange)
 {
-    call(exchange, hf__session_close, ended);
+    call(exchange, true, hf__session_close, ended);
 }

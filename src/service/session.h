@@ -14,12 +14,13 @@ struct hf_session_entry {
     struct hf_session *session;
     char *owner;
     int64_t lease_ms;
+    struct hf_list locks; /* guarded by the grants' mutex (grant.c) */
     char id[33];
 };
 
 int hf__sessions_start(struct hf_service *service, struct hf_error *reterr);
 void hf__sessions_stop(struct hf_service *service);
-/* The caller's session with this id, live or not; a reference, or NULL. */
+/* The session with this id of this owner, or (NULL) of anybody, live or not; a reference, or NULL. */
 struct hf_session_entry *hf__session_entry_find(struct hf_service *service, const char *id,
                                                 const char *owner);
 /* Forgets those that have ended. */

@@ -130,7 +130,7 @@ static void give_back(struct hf_entry *entry)
 static void stop_waiting(struct hf_service *service, const struct hf_entry *entry)
 {
     __atomic_fetch_sub(&service->waiting, 1, __ATOMIC_RELAXED);
-    __atomic_fetch_sub(hf__limit_waiting(service, entry->owner), 1, __ATOMIC_RELAXED);
+    hf__budget_give(service, HF_BUDGET_WAITERS, entry->owner, 1);
     hf__gauge(&service->metrics.waiters, -1);
     if (entry->waits) tell_queue(service, entry->name);
 }
@@ -262,19 +262,36 @@ static void repeat(struct hf_exchange *exchange, struct hf_entry *earlier,
 static bool may_wait(struct hf_exchange *exchange)
 {
     struct hf_service *service = exchange->service;
-    int32_t *of_caller = hf__limit_waiting(service, exchange->caller.owner);
+    int64_t own_most = service->limits.per_caller[HF_BUDGET_WAITERS];
     unsigned waiting = (unsigned)__atomic_add_fetch(&service->waiting, 1, __ATOMIC_RELAXED);
-    unsigned own = (unsigned)__atomic_add_fetch(of_caller, 1, __ATOMIC_RELAXED);
-    unsigned own_most = service->limits.waiters_per_caller;
-    if (waiting <= service->limits.waiters && (!own_most || own <= own_most)) return true;
+    if (waiting <= service->limits.waiters &&
+        hf__budget_take(service, HF_BUDGET_WAITERS, exchange->caller.owner, 1))
+        return true;
     __atomic_fetch_sub(&service->waiting, 1, __ATOMIC_RELAXED);
-    __atomic_fetch_sub(of_caller, 1, __ATOMIC_RELAXED);
-    hf__count(&service->metrics.refused_limit);
-    exchange->retry_after_s = 1;
-    hf__answer_error(exchange, 429, "too-many-waiters",
-                     "at most %u acquires at a time, and %u of one owner", service->limits.waiters,
-                     own_most ? own_most : service->limits.waiters);
+    hf__answer_too_many(
+        exchange, "too-many-waiters", "at most %u acquires at a time, and %lld of one owner",
+        service->limits.waiters, (long long)(own_most ? own_most : service->limits.waiters));
     return false;
+}
+
+static bool has_room(struct hf_exchange *exchange, struct hf_entry *entry, int64_t data_size)
+{
+    const int64_t *most = exchange->service->limits.per_caller;
+    if (!hf__entry_count(entry, data_size)) {
+        hf__answer_too_many(exchange, "too-many-locks",
+                            "at most %lld locks of one owner at a time, and %lld bytes with them",
+                            (long long)most[HF_BUDGET_LOCKS], (long long)most[HF_BUDGET_DATA]);
+        return false;
+    }
+    return true;
+}
+
+static int64_t size_of(const struct hf_v2_body *body)
+{
+    int64_t size = (int64_t)body->data.len;
+    for (size_t i = 0; i < body->attribute_count; i++)
+        size += (int64_t)(strlen(body->attributes[i].name) + strlen(body->attributes[i].text));
+    return size;
 }
 
 /* NULL: it is answered. */
@@ -309,6 +326,11 @@ static struct hf_entry *prepare(struct hf_exchange *exchange, const char *name,
         return NULL;
     }
     entry->session = session;
+    if (!has_room(exchange, entry, size_of(body))) {
+        hf__entry_drop_key(entry);
+        hf__entry_unref(entry);
+        return NULL;
+    }
     entry->shared = is_shared(body);
     entry->limit = body->limit;
     entry->waits = body->wait_ms > 0;
@@ -327,6 +349,7 @@ static void begin_acquire(struct hf_exchange *exchange)
     struct hf_error error;
     const char *name = hf__v2_name(exchange, HF_RIGHT_LOCK);
     if (!name || !hf__v2_read(exchange, allowed, &body)) return;
+    if (!hf__v2_lease_is_good(exchange, body.lease_ms)) return;
     bool shared = is_shared(&body);
     if (hf__slice_is(body.mode, "exclusive") && body.limit > 0) {
         hf__answer_error(exchange, 400, "invalid", "\"limit\": an exclusive lock has none");
@@ -414,6 +437,7 @@ static struct grant_call *read_grant(struct hf_exchange *exchange, uint32_t also
     struct hf_v2_body *body = &call->body;
     if (!hf__v2_name(exchange, right) || !hf__v2_read(exchange, BIT(GRANT) | also, body))
         return NULL;
+    if (!hf__v2_lease_is_good(exchange, body->lease_ms)) return NULL;
     if (!body->grant.ptr) {
         hf__answer_error(exchange, 400, "invalid",
                          "\"grant\": missing; send what acquire answered");

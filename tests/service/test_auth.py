@@ -15,6 +15,7 @@ import unittest
 import harness
 from harness import DYNAMODB, ENOUGH, Service, ServiceTest, wait_until
 
+CAROL = "carol-0123456789abcdef"
 ALICE, ROOT_TOKEN = "alice-0123456789abcdef", "root-0123456789abcdef"
 
 
@@ -151,7 +152,7 @@ class Tokens(ServiceTest):
             answer = self.service.post(f"/v2/locks/job/{verb}", {"grant": grant}, headers=bearer(ROOT_TOKEN))
             self.assertEqual(answer.status, 409)
         session = self.service.post("/v2/sessions", headers=bearer(ALICE))["session"]
-        self.assertEqual(self.service.get(f"/v2/sessions/{session}", headers=bearer(ROOT_TOKEN)).status, 410)
+        self.assertEqual(self.service.get(f"/v2/sessions/{session}", headers=bearer(CAROL)).status, 410)
         self.assertEqual(self.service.post("/v2/locks/job/release", {"grant": grant}, headers=bearer(ALICE)).status, 200)
 
     def test_the_dynamodb_api_is_for_administrators(self):
@@ -459,6 +460,92 @@ class Rates(ServiceTest):
         kinds = [service.post("/", {}, headers=call)["__type"].split("#")[1] for _ in range(60)]
         self.assertIn("ThrottlingException", kinds)
         self.assertGreaterEqual(service.metric("refused_auth_total"), 1)
+
+
+class Budgets(ServiceTest):
+    """What one caller may have at a time."""
+
+    def setUp(self):
+        super().setUp()
+        self.file = os.path.join(self.path, "tokens")
+        with open(self.file, "w") as file:
+            file.write(f"{ALICE} alice\n{CAROL} carol\n{ROOT_TOKEN} root admin\n")
+
+    def serve(self, *options):
+        return self.start("--tokens", self.file, *options)
+
+    def refused(self, service, path, body, name, who=ALICE):
+        answer = service.post(path, body, headers=bearer(who))
+        self.assertEqual((answer.status, answer["error"]), (429, name), answer)
+        self.assertIn("Retry-After", answer.headers)
+
+    def test_sessions(self):
+        service = self.serve("--max-sessions-per-caller", "2")
+        mine = [service.post("/v2/sessions", {}, headers=bearer(ALICE))["session"] for _ in range(2)]
+        self.refused(service, "/v2/sessions", {}, "too-many-sessions")
+        self.assertEqual(service.post("/v2/sessions", {}, headers=bearer(CAROL)).status, 200)
+        self.assertEqual(service.post(f"/v2/sessions/{mine[0]}/end", {}, headers=bearer(ALICE)).status, 200)
+        self.assertEqual(service.post("/v2/sessions", {}, headers=bearer(ALICE)).status, 200)
+
+    def test_locks_and_their_data(self):
+        service = self.serve("--max-locks-per-caller", "2", "--max-data-per-caller", "1000")
+        def acquire(name, who=ALICE, **more):
+            return service.post(f"/v2/locks/{name}/acquire", more, headers=bearer(who))
+        first = acquire("one", data="x" * 600)
+        self.assertEqual(first.status, 200)
+        self.refused(service, "/v2/locks/two/acquire", {"data": "x" * 600}, "too-many-locks")
+        self.assertEqual(acquire("two").status, 200)
+        self.refused(service, "/v2/locks/three/acquire", {}, "too-many-locks")
+        self.assertEqual(acquire("three", CAROL).status, 200)
+        self.assertEqual(acquire("two").status, 429)
+        answer = service.post("/v2/locks/one/release", {"grant": first["grant"]}, headers=bearer(ALICE))
+        self.assertEqual(answer.status, 200)
+        wait_until(lambda: acquire("four").status == 200, what="room again")
+
+    def test_streams(self):
+        service = self.serve("--max-streams-per-caller", "1")
+        connection = service.connect()
+        connection.request("GET", "/v2/events", headers=bearer(ALICE))
+        self.assertEqual(connection.getresponse().status, 200)
+        answer = service.get("/v2/events", headers=bearer(ALICE))
+        self.assertEqual((answer.status, answer["error"]), (429, "too-many-streams"))
+        connection.close()
+
+        def again():
+            other = service.connect()
+            other.request("GET", "/v2/events", headers=bearer(ALICE))
+            status = other.getresponse().status
+            other.close()
+            return status == 200
+        wait_until(again, what="a stream after the first one has gone")
+
+    def test_leases(self):
+        service = self.serve("--max-lease", "1m")
+        for path, body in [("/v2/locks/a/acquire", {"lease_ms": 60001}), ("/v2/sessions", {"lease_ms": 60001})]:
+            answer = service.post(path, body, headers=bearer(ALICE))
+            self.assertEqual((answer.status, answer["error"]), (400, "invalid"))
+            self.assertIn("--max-lease", answer["message"])
+            self.assertEqual(service.post(path, {"lease_ms": 60000}, headers=bearer(ALICE)).status, 200)
+        answer = service.post("/v2/locks/b/acquire", {"lease_ms": 3600000}, headers=bearer(ROOT_TOKEN))
+        self.assertEqual(answer.status, 200)
+
+    def test_administrators_list_and_end_sessions(self):
+        service = self.serve()
+        session = service.post("/v2/sessions", {"lease_ms": 60000}, headers=bearer(ALICE))["session"]
+        held = service.post("/v2/locks/a/acquire", {"session": session}, headers=bearer(ALICE))
+        self.assertEqual(held.status, 200)
+        def sessions(who):
+            return [(found["session"], found["owner"], found["locks"])
+                    for found in service.get("/v2/sessions", headers=bearer(who))["sessions"]]
+        self.assertEqual(sessions(ALICE), [(session, "alice", ["a"])])
+        self.assertEqual(sessions(ROOT_TOKEN), [(session, "alice", ["a"])])
+        self.assertEqual(sessions(CAROL), [])
+        for call, who, status in [("end", CAROL, 410), ("renew", ROOT_TOKEN, 410), ("end", ROOT_TOKEN, 200)]:
+            answer = service.post(f"/v2/sessions/{session}/{call}", {}, headers=bearer(who))
+            self.assertEqual(answer.status, status, (call, answer))
+        self.assertEqual(sessions(ROOT_TOKEN), [])
+        answer = service.post("/v2/locks/a/renew", {"grant": held["grant"]}, headers=bearer(ALICE))
+        self.assertIn(answer.status, (409, 410))
 
 
 class Settings(ServiceTest):
