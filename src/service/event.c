@@ -1,6 +1,7 @@
 #include "service/event.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,8 @@ enum {
     KEEP_ALIVE_US = 15 * 1000000,
     PAGE = 500,
     OUT_MAX = 256 * 1024,
+    WAKE_EVERY_MS = 10,
+    TRIM_EVERY_US = 30 * 1000000,
 };
 
 struct event {
@@ -51,6 +54,8 @@ struct hf_events {
     struct event ring[KEPT];
     uint64_t last; /* the number of the newest; the first is 1 */
     struct hf_list streams;
+    size_t due_count; /* streams that are to be woken */
+    int64_t paid_us;  /* until when waking has used up its time */
     struct known *known[BUCKETS];
     size_t known_count;
     bool has_known; /* the table has been looked at since somebody listens */
@@ -67,6 +72,7 @@ struct hf_stream {
     bool missed; /* some are gone already */
     bool ended;
     const char *expired; /* why it is to end, which it is told; NULL: it is not */
+    bool due;            /* it is to be woken, when there is time for it */
     int64_t spoke_us;
     char *prefix;
     struct hf_buf out;
@@ -176,11 +182,46 @@ static bool is_for(const struct hf_stream *stream, const char *lock)
     return hf__may(stream->exchange, HF_RIGHT_READ, hf__slice_str(lock));
 }
 
+/* Waking one costs some system calls: so many a second, and a crowd hears of things later. */
+static bool has_time(struct hf_events *events)
+{
+    enum { PRICE_US = 200, BURST_US = 100000 };
+    int64_t now_us = hf__service_now_us(events->service);
+    int64_t paid_us = events->paid_us > now_us ? events->paid_us : now_us;
+    if (paid_us + PRICE_US - now_us > BURST_US) return false;
+    events->paid_us = paid_us + PRICE_US;
+    return true;
+}
+
 /* Whoever does not hear of it is not woken. */
 static void wake_stream(struct hf_events *events, struct hf_stream *stream, const char *lock)
 {
-    if (lock && stream->at + 1 == events->last && !is_for(stream, lock)) stream->at++;
-    else hf__exchange_wake(stream->exchange);
+    if (lock && stream->at + 1 == events->last && !is_for(stream, lock)) {
+        stream->at++;
+        return;
+    }
+    if (stream->due) return;
+    stream->due = !has_time(events);
+    if (!stream->due) hf__exchange_wake(stream->exchange);
+    else if (events->due_count++ == 0) pthread_cond_signal(&events->wake);
+}
+
+/* Those that there was no time for, the longest waiting first. */
+static void wake_due(struct hf_events *events)
+{
+    for (struct hf_list *at = events->streams.next, *next; at != &events->streams; at = next) {
+        struct hf_stream *stream = HF_CONTAINER(at, struct hf_stream, node);
+        next = at->next;
+        if (!stream->due) continue;
+        if (!has_time(events)) return;
+        stream->due = false;
+        events->due_count--;
+        hf__exchange_wake(stream->exchange);
+        if (next == &events->streams) return;
+        hf__list_remove(at);
+        hf__list_append(&events->streams, at);
+        if (events->due_count == 0) return;
+    }
 }
 
 /* With the mutex. */
@@ -331,6 +372,7 @@ static void *run(void *user)
 {
     struct hf_events *events = user;
     int64_t look_at_us = 0; /* whoever comes, not more often than that */
+    int64_t trim_at_us = hf__service_now_us(events->service) + TRIM_EVERY_US;
     pthread_mutex_lock(&events->mutex);
     while (!events->stopping) {
         bool heard = !hf__list_empty(&events->streams);
@@ -352,8 +394,16 @@ static void *run(void *user)
             events->has_known = false;
         }
         if (events->stopping) break;
+        if (events->due_count > 0) wake_due(events);
+        if (now_us >= trim_at_us) { /* what attackers made us take is given back */
+            trim_at_us = now_us + TRIM_EVERY_US;
+            malloc_trim(0);
+        }
         int64_t left_ms = (look_at_us - hf__service_now_us(events->service)) / 1000 + 1;
-        struct timespec until = hf__deadline_in(!heard ? 60000 : left_ms > 0 ? left_ms : 0);
+        if (events->due_count > 0 && left_ms > WAKE_EVERY_MS) left_ms = WAKE_EVERY_MS;
+        struct timespec until = hf__deadline_in(!heard        ? TRIM_EVERY_US / 1000
+                                                : left_ms > 0 ? left_ms
+                                                              : 0);
         pthread_cond_timedwait(&events->wake, &events->mutex, &until);
     }
     pthread_mutex_unlock(&events->mutex);
@@ -415,6 +465,7 @@ void hf__stream_close(struct hf_stream *stream)
     struct hf_events *events = stream->events;
     pthread_mutex_lock(&events->mutex);
     hf__list_remove(&stream->node);
+    if (stream->due) events->due_count--;
     pthread_mutex_unlock(&events->mutex);
     __atomic_fetch_sub(&events->listeners, 1, __ATOMIC_RELAXED);
     hf__gauge(&events->service->metrics.streams, -1);
