@@ -290,10 +290,11 @@ static int create_schema(struct hf_database *db, struct hf_error *reterr)
     return code;
 }
 
-static int connect_to(struct hf_database *db, const char *path, struct hf_error *reterr)
+static int connect_to(struct hf_database *db, const char *path, bool create,
+                      struct hf_error *reterr)
 {
-    int flags =
-        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
+                (create ? SQLITE_OPEN_CREATE : 0);
     if (sqlite3_open_v2(path ? path : ":memory:", &db->handle, flags, NULL) != SQLITE_OK) {
         if (!db->handle) return hf__error_no_memory(reterr);
         return hf__database_error(db, "open", reterr);
@@ -320,7 +321,7 @@ static int try_connection(struct hf_database *db, const char *path, bool create,
                           struct hf_error *reterr)
 {
     bool empty = false;
-    int code = connect_to(db, path, reterr);
+    int code = connect_to(db, path, create, reterr);
     if (code == 0 && create) code = inspect(db, &empty, reterr);
     if (code == 0 && empty) code = create_schema(db, reterr);
     if (code == 0) code = configure(db, reterr);
@@ -346,6 +347,13 @@ static int open_connection(struct hf_database *db, const char *path, bool create
     }
 }
 
+bool hf__database_has_moved(struct hf_database *db)
+{
+    int moved = 0;
+    sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    return moved;
+}
+
 void hf__database_checkpoint(struct hf_database *db)
 {
     sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
@@ -356,7 +364,8 @@ static int64_t log_limit(const struct hf_database *db)
 {
     enum { LEAST = 256, MOST = 4000, PAGE = 4096, TIMES = 4 };
     struct stat info;
-    int64_t limit = stat(db->name, &info) == 0 ? TIMES * (info.st_size / PAGE) : LEAST;
+    const char *file = sqlite3_db_filename(db->handle, "main");
+    int64_t limit = file && stat(file, &info) == 0 ? TIMES * (info.st_size / PAGE) : LEAST;
     return limit < LEAST ? LEAST : limit > MOST ? MOST : limit;
 }
 
@@ -403,8 +412,9 @@ int hf__database_reopen(struct hf_database *db, const struct hf_database *first,
     *db = (struct hf_database){.clock = first->clock, .busy_timeout_ms = first->busy_timeout_ms};
     hf__buf_init(&db->scratch, HF_ITEM_JSON_MAX);
     db->name = hf__strdup(first->name);
-    int code =
-        db->name ? open_connection(db, db->name, false, reterr) : hf__error_no_memory(reterr);
+    /* By its own name: the process may have gone elsewhere since, and links may lead elsewhere. */
+    const char *file = sqlite3_db_filename(first->handle, "main");
+    int code = db->name ? open_connection(db, file, false, reterr) : hf__error_no_memory(reterr);
     if (code != 0) hf__database_close(db);
     return code;
 }

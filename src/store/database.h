@@ -94,6 +94,9 @@ int hf__database_run(struct hf_database *db, enum hf_statement which, struct hf_
 /* Forgets the table that was used last: another process may change it between transactions. */
 void hf__database_forget(struct hf_database *db);
 
+/* Whether its path leads to another file by now, or to none. */
+bool hf__database_has_moved(struct hf_database *db);
+
 /* Moves the log into the file as far as nobody reads it, so that its room can be used again. */
 void hf__database_checkpoint(struct hf_database *db);
 

@@ -369,7 +369,9 @@ static bool read_from(struct embedded *e, struct hf_database *db, struct hf_call
 {
     struct hf_answer *answer = &call->answer;
     if (hf__place_verify(&e->place, reterr) != 0) return false;
-    if (!db->handle && hf__database_reopen(db, &e->writer_db, reterr) != 0) return false;
+    if (!db->handle && (hf__database_reopen(db, &e->writer_db, reterr) != 0 ||
+                        hf__place_verify(&e->place, reterr) != 0))
+        return false;
     hf__database_forget(db);
     answer->first_sent_boot_us = answer->sent_boot_us = boot_us(e);
     answer->attempts = 1;
@@ -583,6 +585,9 @@ static int open_engine(const char *path, const char *table, const struct hf_stor
         code = hf__timeline_open(&e->timeline, &e->writer_db, e->store.clock, path != NULL,
                                  &e->store.log, reterr);
     if (code == 0 && path) code = hf__place_mark(&e->place, path, reterr);
+    if (code == 0 && path && hf__database_has_moved(&e->writer_db)) /* before it was remembered */
+        code = hf__error_set(reterr, HF_ERR_DAMAGED,
+                             "%s was replaced while it was being opened; try again", path);
     if (code == 0) code = start_threads(e, path ? READERS : 0, reterr);
     if (code == 0) *ret = &e->store;
     else close_store(&e->store);

@@ -25,7 +25,8 @@ static const struct {
     {CIFS_SUPER_MAGIC, "SMB"},  {V9FS_MAGIC, "9p"},           {FUSE_SUPER_MAGIC, "FUSE"},
     {CEPH_SUPER_MAGIC, "Ceph"}, {AFS_FS_MAGIC, "AFS"},        {AFS_SUPER_MAGIC, "AFS"},
     {CODA_SUPER_MAGIC, "Coda"}, {OCFS2_SUPER_MAGIC, "OCFS2"}, {0x01161970, "GFS2"},
-    {0x0bd00bd0, "Lustre"},
+    {0x0bd00bd0, "Lustre"},     {0x786f4256, "vboxsf"},       {0x19830326, "BeeGFS"},
+    {0x47504653, "GPFS"},       {0x20030528, "OrangeFS"},
 };
 
 static int check_file_system(const char *path, struct hf_error *reterr)
@@ -151,7 +152,7 @@ int hf__place_prepare(const char *path, struct hf_error *reterr)
 
 int hf__place_mark(struct hf_place *place, const char *path, struct hf_error *reterr)
 {
-    static const char *const ends[HF_PLACE_FILES] = {"", "-wal", "-shm"};
+    static const char *const ends[HF_PLACE_FILES] = {"", "-wal", "-shm", "-open"};
     char directory[PATH_MAX] = "", resolved[PATH_MAX], real[PATH_MAX];
     *place = (struct hf_place){0};
     if (path[0] != '/' && !getcwd(directory, sizeof directory))

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-enum { HF_PLACE_FILES = 3 }; /* PATH, PATH-wal, PATH-shm */
+enum { HF_PLACE_FILES = 4 }; /* PATH, PATH-wal, PATH-shm, PATH-open */
 
 struct hf_place {
     char *paths[HF_PLACE_FILES]; /* absolute: the process may go elsewhere */
@@ -25,7 +25,7 @@ struct hf_place {
 /* Makes a missing file, mode 0600, and refuses places where a store cannot be. */
 int hf__place_prepare(const char *path, struct hf_error *reterr);
 
-/* After the file was opened, and its log with it: remembers all three. */
+/* After the file was opened, and what belongs to it: remembers all of them. */
 int hf__place_mark(struct hf_place *place, const char *path, struct hf_error *reterr);
 
 /* HF_ERR_DAMAGED if one of them was deleted, moved or replaced since. From any thread. */

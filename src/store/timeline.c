@@ -24,6 +24,7 @@ struct rows {
     bool exist;
     bool same_boot;
     int64_t low_us, high_us, closes_us, last_us;
+    int64_t started_us; /* wall − boot, when the last was written down; 0: not known */
 };
 
 static int get(struct hf_database *db, const char *name, int64_t *ret, char *ret_text, size_t size,
@@ -71,6 +72,7 @@ static int read_rows(struct hf_database *db, const char *boot, struct rows *ret,
     if (code == 0) code = get(db, "clock_low_us", &ret->low_us, NULL, 0, reterr);
     if (code == 0) code = get(db, "clock_closes_us", &ret->closes_us, NULL, 0, reterr);
     if (code == 0) code = get(db, "clock_last_us", &ret->last_us, NULL, 0, reterr);
+    if (code == 0) code = get(db, "clock_started_us", &ret->started_us, NULL, 0, reterr);
     ret->exist = ret->last_us != 0;
     ret->same_boot = boot[0] && strcmp(boot, known) == 0;
     if (ret->low_us == INT64_MIN || ret->low_us > ret->high_us) ret->low_us = ret->high_us;
@@ -95,15 +97,29 @@ static void boot_identity(char *ret, size_t size)
     ret[strcspn(ret, "\n")] = '\0';
 }
 
-/* Our boot clock − the kernel's: containers may have a time namespace. */
-static int64_t namespace_us(void)
+static bool is_same_link(const char *a, const char *b)
+{
+    char first[64] = "", second[64] = "";
+    ssize_t got = readlink(a, first, sizeof first - 1);
+    ssize_t also = readlink(b, second, sizeof second - 1);
+    return (got < 0 && also < 0) || strcmp(first, second) == 0;
+}
+
+/*
+ * Our boot clock − the kernel's: containers may have a time namespace. False: nobody can tell. What
+ * the kernel shows is of our children's.
+ */
+static bool namespace_us(int64_t *ret)
 {
     char text[256];
     long long seconds = 0, nanoseconds = 0;
+    *ret = 0;
     read_small("/proc/self/timens_offsets", text, sizeof text);
     const char *at = strstr(text, "boottime");
-    if (!at || sscanf(at, "boottime %lld %lld", &seconds, &nanoseconds) != 2) return 0;
-    return seconds * SECOND_US + nanoseconds / 1000;
+    if (at && sscanf(at, "boottime %lld %lld", &seconds, &nanoseconds) == 2)
+        *ret = seconds * SECOND_US + nanoseconds / 1000;
+    else if (read_small("/proc/self/stat", text, sizeof text) == 0) return false;
+    return is_same_link("/proc/self/ns/time", "/proc/self/ns/time_for_children");
 }
 
 /* ---- who has it open ---- */
@@ -127,6 +143,14 @@ static void share_as(int fd, const char *path)
     if (geteuid() == 0 && fchown(fd, file.st_uid, file.st_gid) != 0) return;
 }
 
+/* Whether the path still leads to the file that we hold locks on. */
+static bool is_still_there(int fd, const char *path)
+{
+    struct stat ours, theirs;
+    return fstat(fd, &ours) == 0 && stat(path, &theirs) == 0 && ours.st_ino == theirs.st_ino &&
+           ours.st_dev == theirs.st_dev;
+}
+
 static int open_lock(struct hf_timeline *timeline, struct hf_database *db, struct hf_error *reterr)
 {
     char path[4096];
@@ -140,6 +164,17 @@ static int open_lock(struct hf_timeline *timeline, struct hf_database *db, struc
                              strerror(errno));
     share_as(timeline->lock_fd, file);
     return 0;
+}
+
+/* Deleted while we locked it, our locks would say nothing to those who come. */
+static int check_lock(const struct hf_timeline *timeline, const struct hf_database *db,
+                      struct hf_error *reterr)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s-open", sqlite3_db_filename(db->handle, "main"));
+    if (is_still_there(timeline->lock_fd, path)) return 0;
+    return hf__error_set(reterr, HF_ERR_DAMAGED,
+                         "%s was replaced while it was being opened; try again", path);
 }
 
 /* One at a time; and whether nobody else has it open. */
@@ -191,6 +226,7 @@ static void begin_anew(struct rows *rows, int64_t wall_us, int64_t boot_us,
     rows->high_us = high - boot_us;
     rows->closes_us = low < high ? boot_us + open_for_us : boot_us;
     rows->last_us = low;
+    rows->started_us = wall_us - boot_us;
 }
 
 static int write_rows(struct hf_database *db, const char *boot, const struct rows *rows,
@@ -201,6 +237,7 @@ static int write_rows(struct hf_database *db, const char *boot, const struct row
     if (code == 0) code = set(db, "clock_low_us", rows->low_us, reterr);
     if (code == 0) code = set(db, "clock_closes_us", rows->closes_us, reterr);
     if (code == 0) code = set(db, "clock_last_us", rows->last_us, reterr);
+    if (code == 0) code = set(db, "clock_started_us", rows->started_us, reterr);
     return code;
 }
 
@@ -211,24 +248,32 @@ static struct hf_interval at(const struct rows *rows, int64_t boot_us)
     return (struct hf_interval){.known = true, .lo_unix_us = low, .hi_unix_us = high};
 }
 
-/* The time line of this boot is there already. */
-static bool goes_on(const struct rows *rows, int64_t boot_us)
+/*
+ * The time line of this boot is there already. Boot ids may be masked, or made up by containers:
+ * where the boot clock has gone on and the wall clock with it, it is the same boot, too.
+ */
+static bool goes_on(const struct rows *rows, int64_t wall_us, int64_t boot_us)
 {
-    return rows->exist && rows->same_boot && at(rows, boot_us).hi_unix_us >= rows->last_us;
+    int64_t off = rows->started_us - (wall_us - boot_us);
+    bool same_kernel = rows->started_us && off < 2 * SECOND_US && off > -2 * SECOND_US;
+    return rows->exist && (rows->same_boot || same_kernel) &&
+           at(rows, boot_us).hi_unix_us >= rows->last_us;
 }
 
 /* The usual case: nobody waits, neither for a sync nor for their turn. */
-static int find(struct hf_timeline *timeline, struct hf_database *db, const char *boot,
-                int64_t boot_us, struct rows *ret, bool *ret_found, struct hf_error *reterr)
+static int find(struct hf_timeline *timeline, struct hf_database *db, const struct hf_clock *clock,
+                const char *boot, int64_t boot_us, struct rows *ret, bool *ret_found,
+                struct hf_error *reterr)
 {
+    int64_t wall_us = hf__clock_wall_us(clock);
     *ret_found = false;
     for (int i = 0; i < 2; i++) { /* once more when nobody can change it any more */
         int code = hf__database_run(db, HF_SQL_BEGIN_READ, reterr);
         if (code == 0) code = read_rows(db, boot, ret, reterr);
         hf__database_rollback(db);
         if (code != 0) return code;
-        *ret_found =
-            goes_on(ret, boot_us) && (i == 1 || try_lock(timeline->lock_fd, F_RDLCK, IS_OPEN));
+        *ret_found = goes_on(ret, wall_us, boot_us) &&
+                     (i == 1 || try_lock(timeline->lock_fd, F_RDLCK, IS_OPEN));
         if (!*ret_found) break;
     }
     if (!*ret_found) try_lock(timeline->lock_fd, F_UNLCK, IS_OPEN);
@@ -239,10 +284,11 @@ static int choose(struct hf_database *db, const struct hf_clock *clock, const ch
                   int64_t boot_us, bool alone, const struct hf_log *log, struct rows *ret,
                   struct hf_error *reterr)
 {
+    int64_t wall_us = hf__clock_wall_us(clock);
     int code = hf__database_run(db, HF_SQL_BEGIN_WRITE, reterr);
     if (code == 0) code = read_rows(db, boot, ret, reterr);
-    if (code == 0 && (!ret->exist || (alone && !goes_on(ret, boot_us)))) {
-        begin_anew(ret, hf__clock_wall_us(clock), boot_us, log, db->name);
+    if (code == 0 && (!ret->exist || (alone && !goes_on(ret, wall_us, boot_us)))) {
+        begin_anew(ret, wall_us, boot_us, log, db->name);
         code = write_rows(db, boot, ret, reterr);
     }
     if (code == 0) code = hf__database_run(db, HF_SQL_COMMIT, reterr);
@@ -251,17 +297,26 @@ static int choose(struct hf_database *db, const struct hf_clock *clock, const ch
 }
 
 static int open_rows(struct hf_timeline *timeline, struct hf_database *db,
-                     const struct hf_clock *clock, int64_t boot_us, bool is_file,
+                     const struct hf_clock *clock, int64_t boot_us, bool knows_kernel, bool is_file,
                      const struct hf_log *log, struct rows *ret, struct hf_error *reterr)
 {
     char boot[64];
     bool found = false, alone = true;
     boot_identity(boot, sizeof boot);
     int code = is_file ? open_lock(timeline, db, reterr) : 0;
-    if (code == 0 && is_file) code = find(timeline, db, boot, boot_us, ret, &found, reterr);
+    if (code == 0 && is_file && knows_kernel)
+        code = find(timeline, db, clock, boot, boot_us, ret, &found, reterr);
+    if (code == 0 && found) code = check_lock(timeline, db, reterr);
     if (code != 0 || found) return code;
     if (is_file) code = take_turn(timeline, db, &alone, reterr);
+    if (code == 0 && !alone && !knows_kernel)
+        code =
+            hf__error_set(reterr, HF_ERR_INVALID,
+                          "%s: others have it open, and by what clock cannot be told: /proc must "
+                          "be mounted, and the time namespace be ours",
+                          db->name);
     if (code == 0) code = choose(db, clock, boot, boot_us, alone, log, ret, reterr);
+    if (code == 0 && is_file) code = check_lock(timeline, db, reterr);
     if (code == 0 && is_file) settle(timeline);
     return code;
 }
@@ -272,10 +327,11 @@ int hf__timeline_open(struct hf_timeline *timeline, struct hf_database *db,
 {
     struct hf_error error = {0};
     struct rows rows;
-    int64_t namespace = namespace_us();
+    int64_t namespace;
+    bool knows_kernel = namespace_us(&namespace);
     *timeline = (struct hf_timeline){.lock_fd = -1};
-    int code = open_rows(timeline, db, clock, hf__clock_boot_us(clock) - namespace, is_file, log,
-                         &rows, &error);
+    int code = open_rows(timeline, db, clock, hf__clock_boot_us(clock) - namespace, knows_kernel,
+                         is_file, log, &rows, &error);
     if (code != 0) {
         hf__timeline_close(timeline);
         return hf__error_set(reterr, code, "%s", error.message);
@@ -284,6 +340,8 @@ int hf__timeline_open(struct hf_timeline *timeline, struct hf_database *db,
     timeline->high_us = rows.high_us - namespace;
     timeline->closes_us = rows.closes_us + namespace;
     timeline->written_us = rows.last_us;
+    timeline->clock = clock;
+    timeline->namespace_us = namespace;
     return 0;
 }
 
@@ -313,7 +371,9 @@ int hf__timeline_write_down(struct hf_timeline *timeline, struct hf_database *db
     if (!raise) return reterr->code;
     hf__bind_text(raise, 1, HF_LIT("clock_last_us"));
     sqlite3_bind_int64(raise, 2, now);
-    return hf__database_step(db, raise, reterr);
+    int code = hf__database_step(db, raise, reterr);
+    int64_t started_us = hf__clock_wall_us(timeline->clock) - (boot_us - timeline->namespace_us);
+    return code == 0 ? set(db, "clock_started_us", started_us, reterr) : code;
 }
 
 void hf__timeline_committed(struct hf_timeline *timeline)

@@ -30,6 +30,8 @@ struct hf_timeline {
     int64_t written_us; /* the last time that was written down */
     int64_t pending_us; /* … in the transaction that is open */
     int lock_fd;        /* -1: nobody else can have it open */
+    const struct hf_clock *clock;
+    int64_t namespace_us; /* our boot clock − the kernel's */
 };
 
 /* Blocks while another process opens the file. `is_file`: not a database in memory. */
