@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +26,9 @@ enum { FILES_MOST = 64 };
 /* In ascending order, beginning with standard error. */
 static unsigned inherited[FILES_MOST] = {STDERR_FILENO};
 static int inherited_count = 1;
+static bool pipes_are_ignored; /* by whoever started us */
+static int policy, niceness;
+static struct sched_param priority;
 
 static int compare(const void *a, const void *b)
 {
@@ -31,8 +36,13 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-void child_remember_files(void)
+void child_remember(void)
 {
+    struct sigaction action;
+    pipes_are_ignored = sigaction(SIGPIPE, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+    policy = sched_getscheduler(0);
+    sched_getparam(0, &priority);
+    niceness = getpriority(PRIO_PROCESS, 0);
     DIR *directory = opendir("/proc/self/fd");
     const struct dirent *entry;
     while (directory && inherited_count < FILES_MOST && (entry = readdir(directory))) {
@@ -113,11 +123,25 @@ static pid_t parent_of(pid_t pid, unsigned long long *ret_began)
 unsigned long long child_began(pid_t pid)
 {
     unsigned long long began = 0;
-    parent_of(pid, &began);
-    return began;
+    return parent_of(pid, &began) ? began : 0;
 }
 
-/* Between vfork and exec, in our memory: nothing but system calls. */
+pid_t child_parent(pid_t pid)
+{
+    unsigned long long began;
+    return parent_of(pid, &began);
+}
+
+/* As we were started, whatever we have made of ourselves since. */
+static void be_as_before(void)
+{
+    signal(SIGPIPE, pipes_are_ignored ? SIG_IGN : SIG_DFL);
+    if (policy >= 0 && sched_getscheduler(0) != policy) sched_setscheduler(0, policy, &priority);
+    if (getpriority(PRIO_PROCESS, 0) != niceness) setpriority(PRIO_PROCESS, 0, niceness);
+    sigprocmask(SIG_SETMASK, wake_old_mask(), NULL);
+}
+
+/* Between fork and exec. */
 static void become(char *const *argv, char *const *environment, const struct child *child,
                    pid_t parent, int report)
 {
@@ -126,8 +150,7 @@ static void become(char *const *argv, char *const *environment, const struct chi
     if (terminal >= 0) tcsetpgrp(terminal, getpid()); /* SIGTTOU is blocked still */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     int error = getppid() == parent ? 0 : ESRCH;
-    signal(SIGPIPE, SIG_DFL);
-    sigprocmask(SIG_SETMASK, wake_old_mask(), NULL);
+    be_as_before();
     keep_own_files();
     if (error == 0) {
         execvpe(argv[0], argv, environment);
@@ -138,33 +161,39 @@ static void become(char *const *argv, char *const *environment, const struct chi
     _exit(127);
 }
 
+/* Not vfork: whoever is to kill it must not wait for a program that takes long to be executed. */
 int child_start(struct child *child, char *const *argv, const struct child_variable *variables,
                 struct hf_arena *arena)
 {
-    int report[2], error = 0;
+    int report[2];
     char **environment = environment_with(variables, arena);
     if (!environment) return ENOMEM;
-    if (pipe2(report, O_CLOEXEC) != 0) return errno;
+    if (pipe2(report, O_CLOEXEC | O_NONBLOCK) != 0) return errno;
     pid_t parent = getpid();
-    child->pid = vfork(); /* copying our page tables takes longer than all the rest */
-    if (child->pid == 0) {
-        become(argv, environment, child, parent, report[1]);
-    }
+    child->pid = fork();
+    if (child->pid == 0) become(argv, environment, child, parent, report[1]);
     int forked = errno;
     close(report[1]);
-    if (child->pid < 0) {
-        close(report[0]);
-        return forked;
-    }
-    if (child->own_group) setpgid(child->pid, child->pid); /* whoever is first */
-    ssize_t got;
-    do got = read(report[0], &error, sizeof error);
-    while (got < 0 && errno == EINTR);
+    child->report_fd = report[0];
+    if (child->pid > 0 && child->own_group) setpgid(child->pid, child->pid); /* whoever is first */
+    if (child->pid > 0) return 0;
     close(report[0]);
-    if (got != sizeof error) return 0; /* it was executed */
-    waitpid(child->pid, NULL, 0);
+    child->report_fd = -1;
     child->is_over = true;
-    return error;
+    return forked;
+}
+
+bool child_has_started(struct child *child, int *ret_error)
+{
+    int error = 0;
+    *ret_error = 0;
+    if (child->report_fd < 0) return true;
+    ssize_t got = read(child->report_fd, &error, sizeof error);
+    if (got < 0) return false; /* neither yet */
+    close(child->report_fd);
+    child->report_fd = -1;
+    if (got == sizeof error) *ret_error = error;
+    return true;
 }
 
 void child_signal(const struct child *child, int signal)
@@ -195,6 +224,32 @@ void child_look(struct child *child)
 
 /* ---- killing ---- */
 
+enum { SPARED_MOST = 64 };
+
+/* Children that we had before we became what we are: of whatever was exec'ed into us. */
+static pid_t spared[SPARED_MOST];
+static int spared_count;
+
+static bool is_spared(pid_t pid)
+{
+    for (int i = 0; i < spared_count; i++)
+        if (spared[i] == pid) return true;
+    return false;
+}
+
+bool child_spare_others(void)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    FILE *file = fopen(path, "re");
+    int pid;
+    spared_count = 0;
+    while (file && spared_count < SPARED_MOST && fscanf(file, "%d", &pid) == 1)
+        spared[spared_count++] = pid;
+    if (file) fclose(file);
+    return file || child_began(getpid()) != 0;
+}
+
 /* One look at all that came of a process. */
 struct hunt {
     int alive;   /* and found */
@@ -207,7 +262,10 @@ static void hunt_children(struct hunt *hunt, pid_t pid, unsigned long long not_b
 static void hunt_one(struct hunt *hunt, pid_t pid, unsigned long long not_before, int depth)
 {
     unsigned long long began = 0;
-    if (parent_of(pid, &began) == 0 || began < not_before) return;
+    bool is_seen = parent_of(pid, &began) != 0;
+    bool may_not = !is_seen && kill(pid, 0) != 0 && errno == EPERM; /* hidden, and another's */
+    if ((!is_seen && !may_not) || (is_seen && began < not_before)) return;
+    if (depth == 0 && is_spared(pid)) return;
     hunt->alive++;
     if (kill(pid, SIGKILL) != 0 && errno == EPERM) hunt->denied = true;
     hunt_children(hunt, pid, 0, depth + 1);

@@ -23,13 +23,14 @@ struct child {
     bool is_stopped;
     bool is_suspended; /* … by its terminal, so that its shell can go on */
     int status;        /* as of waitpid, when it is over */
+    int report_fd;     /* readable when it was executed, or could not be; -1: that is known */
 };
 
 /*
- * Remembers which files were open when we began: those, and no others, are the child's too. Called
- * first of all.
+ * Remembers what we were given: open files, which, and no others, are the child's too; our place
+ * among the processes that want to run; whether SIGPIPE is ignored. Called first of all.
  */
-void child_remember_files(void);
+void child_remember(void);
 
 /* Variables for it, in front of ours; pairs of name and value, the last one {NULL}. A value of
  * NULL: not set. */
@@ -38,17 +39,26 @@ struct child_variable {
     const char *value;
 };
 
-/* Starts it as `own_group` and `takes_terminal` say. 0, or errno with which the program could not
- * be executed. */
+/* Starts it as `own_group` and `takes_terminal` say; 0, or errno. Does not wait until the program
+ * is executed. */
 int child_start(struct child *child, char *const *argv, const struct child_variable *variables,
                 struct hf_arena *arena);
+
+/* Whether it was executed by now (error 0), or could not be (its errno). */
+bool child_has_started(struct child *child, int *ret_error);
 
 void child_signal(const struct child *child, int signal);
 /* After SIGCHLD: learns what became of it. */
 void child_look(struct child *child);
 
-/* When a process began, in clock ticks since boot. */
+/* When a process began, in clock ticks since boot, and whose child it is; 0: it is gone, or cannot
+ * be seen. */
 unsigned long long child_began(pid_t pid);
+pid_t child_parent(pid_t pid);
+
+/* The children that we have now are nobody's business. False: /proc cannot be read, and nobody's
+ * children be found. */
+bool child_spare_others(void);
 
 /* Everything below `root`, but not children of its own that are older: those of whatever was
  * exec'ed into it. */

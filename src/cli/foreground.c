@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "cli/child.h"
+
 void foreground_open(struct foreground *foreground)
 {
     int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC);
@@ -36,12 +38,11 @@ void foreground_take(struct foreground *foreground)
 }
 
 /* As the kernel sees it: a group is orphaned unless a parent of one of it is in another group of
- * the same session. We have only our own parent to go by. */
+ * the same session. A shell is the parent of the group's leader. */
 bool foreground_has_shell(void)
 {
-    pid_t parent = getppid();
-    if (getpgrp() != getpid()) return true; /* the leader's parent decides, which we do not know */
-    return getsid(parent) == getsid(0) && getpgid(parent) != getpgrp();
+    pid_t parent = child_parent(getpgrp()); /* the leader's; 0: it is gone */
+    return parent > 0 && getsid(parent) == getsid(0) && getpgid(parent) != getpgrp();
 }
 
 bool foreground_is_ours(void)

@@ -21,8 +21,6 @@ enum {
     KILL_AFTER_MOST_MS = 10000,
     MARGIN_LEAST_MS = 50,
     MARGIN_MOST_MS = 1000,
-    START_MS = 60000, /* for a program to be found and executed */
-    START_LOOK_MS = 50,
 };
 
 /* ---- the lock's end, from the client's thread ---- */
@@ -89,7 +87,8 @@ struct guard {
     struct hf_client *client;
     struct hf_lock *lock;
     struct foreground foreground;
-    pid_t pid; /* of the command */
+    pid_t pid; /* of the command; 0: it has not been executed */
+    int start_error;
     bool own_group;
     bool had_terminal; /* when it was started */
     int64_t lease_ms;
@@ -102,6 +101,7 @@ struct guard {
     bool is_over;
     int status;
     int ended_by;
+    int64_t last_chance_ms; /* of the warden, to do what is due; 0: nothing is */
 };
 
 static int64_t clamp(int64_t value, int64_t least, int64_t most)
@@ -133,7 +133,10 @@ int guard_begin(char *const *argv)
 {
     int error = warden_start(argv);
     if (error == 0) return 0;
-    cli_usage("cannot start a process that guards the command: %s", strerror(error));
+    if (error == ENOSYS)
+        cli_usage("/proc cannot be read: what a command has started could not be found and ended; "
+                  "mount it");
+    else cli_usage("cannot start a process that guards the command: %s", strerror(error));
     return EXIT_INTERNAL;
 }
 
@@ -157,11 +160,19 @@ static int64_t watch_lease(struct guard *guard)
     }
     int64_t last = warden_until_us() / 1000 - guard->margin_ms / 2;
     if (guard->killing) return WAKE_NEVER;
-    if (now >= last) { /* it is stopped, or busy with something that must not be */
+    /* All of us may have been frozen, and it only be the second to wake up. */
+    if (now >= last && !guard->last_chance_ms)
+        guard->last_chance_ms = now + guard->margin_ms / 4 + 1;
+    if (now < last) guard->last_chance_ms = 0;
+    int64_t idle_ms = warden_idle_us() / 1000;
+    bool must_act = guard->last_chance_ms && now >= guard->last_chance_ms;
+    if (must_act || idle_ms > guard->lease_ms) { /* it is stopped, or does not get to run */
         guard->terminating = guard->killing = true;
         warden_kill_all();
         return WAKE_NEVER;
     }
+    if (guard->last_chance_ms) return guard->last_chance_ms - now;
+    if (idle_ms > guard->lease_ms / 2) warden_nudge();
     /* In time for the next renewal to be seen, and from then on often. */
     int64_t next = last - guard->margin_ms / 2 - guard->kill_after_ms - guard->lease_ms / 4;
     if (guard->why || guard->terminating || next <= now) next = now + guard->lease_ms / 32 + 1;
@@ -195,7 +206,10 @@ static void take_report(struct guard *guard, const struct warden_report *report)
     long long left = report->left_ms > 0 ? report->left_ms : 0;
     switch (report->news) {
     case WARDEN_STARTED: guard->pid = report->value; break;
-    case WARDEN_NOT_STARTED: break;
+    case WARDEN_NOT_STARTED:
+        guard->is_over = true;
+        guard->start_error = report->value;
+        break;
     case WARDEN_STOPPED: stop_together(guard); break;
     case WARDEN_TERMINATED:
         guard->terminating = true;
@@ -221,11 +235,12 @@ static void take_report(struct guard *guard, const struct warden_report *report)
     case WARDEN_ENDED:
         guard->is_over = true;
         guard->status = report->value;
+        guard->terminating |= report->terminated;
         break;
     case WARDEN_GONE:
         warden_kill_all();
         cli_note(guard->cli,
-                 "lock \"%s\": holdfast-guard, the process that watches over the command, was "
+                 "lock \"%s\": hf-guard, the process that watches over the command, was "
                  "%s, and the command with it",
                  name, guard->terminating ? "stopped, and is killed" : "killed");
         guard->is_over = true;
@@ -238,15 +253,13 @@ static void pass_on(struct guard *guard, int signal)
 {
     if (signal == SIGCHLD || signal == SIGCONT || signal == SIGWINCH) return;
     if (wake_is_end(signal)) guard->ended_by = signal;
-    /* In our own group it has heard the terminal's signals itself. */
-    if (guard->own_group || !wake_was_terminal()) warden_signal(signal);
+    /* In our own group it has heard the terminal's signals itself, if it was there. */
+    if (guard->own_group || !wake_was_terminal() || !guard->pid) warden_signal(signal);
 }
 
-/* 0, or errno with which it could not be started. */
-static int start(struct guard *guard)
+static void start(struct guard *guard)
 {
     char token[24];
-    struct warden_report report;
     struct foreground *foreground = &guard->foreground;
     snprintf(token, sizeof token, "%lld", (long long)hf_lock_token(guard->lock));
     foreground_open(foreground);
@@ -264,17 +277,6 @@ static int start(struct guard *guard)
     warden_run(&plan, hf_lock_name(guard->lock), hf_lock_owner(guard->lock),
                hf_lock_token(guard->lock) ? token : NULL);
     foreground->is_given = foreground->can_give;
-    for (int64_t give_up = now + START_MS; !warden_wait(START_LOOK_MS);) {
-        now = boot_ms();
-        warden_extend((now + hf_lock_left_ms(guard->lock)) * 1000);
-        if (now < give_up) continue;
-        warden_kill_all(); /* nor may it start later */
-        return ETIMEDOUT;
-    }
-    if (!warden_next(&report)) return ECANCELED;
-    if (report.news == WARDEN_NOT_STARTED) return report.value;
-    take_report(guard, &report);
-    return 0;
 }
 
 static struct guard_result not_started(const char *program, int error)
@@ -301,17 +303,18 @@ struct guard_result guard_run(struct cli *cli, struct hf_client *client, struct 
 {
     struct guard guard = {.cli = cli, .client = client, .lock = lock};
     plan(&guard, options);
-    int error = start(&guard);
-    if (error != 0) foreground_close(&guard.foreground);
-    if (error == ETIME) {
-        cli_note(cli, "lock \"%s\": lost before the command could start", hf_lock_name(lock));
-        return (struct guard_result){.exit_code = EXIT_LOST, .was_started = true, .lost = true};
-    }
+    int error = warden_is_gone() ? warden_start(argv) : 0; /* it was killed in an earlier term */
     if (error != 0) return not_started(argv[0], error);
     logger_start(false); /* from now on nobody waits for whoever reads what we say */
+    start(&guard);
     watch(&guard);
     logger_stop();
     foreground_close(&guard.foreground);
+    if (guard.start_error == ETIME) {
+        cli_note(cli, "lock \"%s\": lost before the command could start", hf_lock_name(lock));
+        return (struct guard_result){.exit_code = EXIT_LOST, .was_started = true, .lost = true};
+    }
+    if (guard.start_error != 0) return not_started(argv[0], guard.start_error);
     bool lost = guard.terminating || is_lost(guard.news);
     int killed_by = WIFSIGNALED(guard.status) ? WTERMSIG(guard.status) : 0;
     if (!lost && killed_by == SIGINT && (guard.had_terminal || !guard.own_group))

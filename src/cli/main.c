@@ -396,7 +396,7 @@ int main(int argc, char **argv)
     cli.given = argc <= ARGUMENTS_MOST ? given : NULL;
     const char *word;
     open_standard_files();
-    child_remember_files();
+    child_remember();
     signal(SIGPIPE, SIG_IGN);
     const struct command *command = peek_command(cli.arguments.at, cli.arguments.count, &word);
     int code;

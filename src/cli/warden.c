@@ -38,6 +38,7 @@ struct order {
 /* Shared by the two processes. */
 struct page {
     int64_t until_us; /* atomic */
+    int64_t seen_us;  /* atomic: when the warden last looked */
 };
 
 static int64_t now_us(void)
@@ -49,13 +50,15 @@ static int64_t now_us(void)
 
 struct warden {
     int socket, signals, timer;
-    const struct page *page;
+    struct page *page;
     char *const *argv;
     struct child child;
     struct warden_plan plan;
     bool running;    /* a command, or what came of it while it is being killed */
+    bool starting;   /* it has not been executed yet */
     bool left_alone; /* nobody is at the other end */
-    bool terminating, killing, denied_told, end_told;
+    bool terminating, killing, denied_told, stop_told;
+    bool end_told, end_due; /* its end was, or is to be, reported */
     int64_t kill_at_us;
     int64_t ends_us; /* of the lease; as it stood when the command was told to end */
     int64_t due_us;  /* what the timer is set to */
@@ -64,20 +67,30 @@ struct warden {
 };
 
 /* Whoever does not read them must not hold us up. */
-static void report(const struct warden *w, enum warden_news news, int value)
+static bool report(const struct warden *w, enum warden_news news, int value)
 {
-    const struct warden_report what = {
-        .news = news, .value = value, .left_ms = (w->ends_us - now_us()) / 1000};
-    ssize_t sent = send(w->socket, &what, sizeof what, MSG_DONTWAIT | MSG_NOSIGNAL);
-    (void)sent;
+    const struct warden_report what = {.news = news,
+                                       .value = value,
+                                       .left_ms = (w->ends_us - now_us()) / 1000,
+                                       .terminated = w->terminating};
+    return send(w->socket, &what, sizeof what, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof what;
 }
 
-/* W2. */
+/* W2. Late wake-ups are no reason to take more than half of the lease. */
 static int64_t margin_us(const struct warden *w)
 {
-    int64_t margin = LATE_TIMES * w->late_us;
-    if (margin > w->plan.lease_us / 4) margin = w->plan.lease_us / 4;
+    int64_t margin = LATE_TIMES * w->late_us, most = w->plan.lease_us / 4;
+    int64_t room = w->plan.lease_us / 2 - w->plan.kill_after_us;
+    if (most > room) most = room;
+    if (margin > most) margin = most;
     return margin > w->plan.margin_us ? margin : w->plan.margin_us;
+}
+
+/* The last thing that is said of a command; said again until there is room for it. */
+static void tell_end(struct warden *w)
+{
+    if (!w->end_told) w->end_told = report(w, WARDEN_ENDED, w->child.status);
+    w->end_due = !w->end_told && !w->left_alone;
 }
 
 static void start(struct warden *w, const struct order *order)
@@ -89,30 +102,52 @@ static void start(struct warden *w, const struct order *order)
         {"HOLDFAST_TOKEN", order->has_token ? order->token : NULL},
         {0}};
     w->plan = order->plan;
-    w->terminating = w->killing = w->denied_told = w->end_told = false;
+    w->terminating = w->killing = w->denied_told = w->stop_told = false;
+    w->end_told = w->end_due = false;
     w->child = (struct child){.own_group = order->plan.own_group,
-                              .takes_terminal = order->plan.takes_terminal};
+                              .takes_terminal = order->plan.takes_terminal,
+                              .report_fd = -1};
     /* In a group of our own what stops holdfast does not stop us. But a command that shares
      * holdfast's group must have its parent there, or the kernel takes it for a job of a shell. */
     if (order->plan.own_group) setpgid(0, 0);
-    int64_t until_us = __atomic_load_n(&w->page->until_us, __ATOMIC_RELAXED);
-    int error = now_us() >= until_us - margin_us(w)
+    w->ends_us = __atomic_load_n(&w->page->until_us, __ATOMIC_RELAXED);
+    int error = now_us() >= w->ends_us - margin_us(w)
                     ? ETIME
                     : child_start(&w->child, w->argv, variables, &w->arena);
     hf__arena_reset(&w->arena);
-    w->running = error == 0;
-    if (error == 0) report(w, WARDEN_STARTED, w->child.pid);
-    else report(w, WARDEN_NOT_STARTED, error);
+    w->running = w->starting = error == 0;
+    if (error != 0) report(w, WARDEN_NOT_STARTED, error);
 }
 
-static void tell_end(struct warden *w)
+/* It was executed, or could not be. */
+static void look_at_start(struct warden *w)
 {
-    if (!w->end_told) report(w, WARDEN_ENDED, w->child.status);
-    w->end_told = true;
+    int error;
+    if (!w->starting || !child_has_started(&w->child, &error)) return;
+    w->starting = false;
+    if (error == 0) {
+        report(w, WARDEN_STARTED, w->child.pid);
+        return;
+    }
+    w->running = false;
+    waitpid(w->child.pid, NULL, 0);
+    report(w, WARDEN_NOT_STARTED, error);
+}
+
+/* Before it was executed there is nothing to end: it must not begin. */
+static void stop_start(struct warden *w)
+{
+    int error;
+    kill(w->child.pid, SIGKILL);
+    waitpid(w->child.pid, NULL, 0);
+    child_has_started(&w->child, &error);
+    w->starting = w->running = false;
+    report(w, WARDEN_NOT_STARTED, ETIME);
 }
 
 static void go_on(struct warden *w)
 {
+    w->stop_told = false;
     w->child.is_stopped = w->child.is_suspended = false;
     child_signal(&w->child, SIGCONT);
 }
@@ -150,19 +185,27 @@ static void kill_all(struct warden *w)
 static int64_t act(struct warden *w)
 {
     int64_t now = now_us();
-    if (!w->running) return INT64_MAX;
+    __atomic_store_n(&w->page->seen_us, now, __ATOMIC_RELAXED);
+    if (w->end_due) tell_end(w);
+    if (!w->running) return w->end_due ? now + AGAIN_US : INT64_MAX;
     if (!w->terminating) w->ends_us = __atomic_load_n(&w->page->until_us, __ATOMIC_RELAXED);
     int64_t term_at_us = w->ends_us - margin_us(w) - w->plan.kill_after_us;
+    if (w->starting) {
+        int64_t last_us = w->ends_us - margin_us(w);
+        if (now < last_us && !w->left_alone && !w->terminating) return last_us;
+        stop_start(w);
+        return INT64_MAX;
+    }
     if (w->child.is_over && !w->terminating) {
         w->running = false;
         tell_end(w);
-        return INT64_MAX;
+        return w->end_due ? now + AGAIN_US : INT64_MAX;
     }
     if (!w->terminating && !w->left_alone && now >= term_at_us) terminate(w);
     bool is_time = w->left_alone || (w->terminating && (now >= w->kill_at_us || w->child.is_over));
     if (is_time || w->killing) {
         kill_all(w);
-        return w->running ? now_us() + AGAIN_US : INT64_MAX;
+        return w->running || w->end_due ? now_us() + AGAIN_US : INT64_MAX;
     }
     if (w->terminating) return w->kill_at_us;
     /* Also to see how late we are. */
@@ -189,7 +232,8 @@ static void obey(struct warden *w, const struct order *order)
     case SIGNAL: child_signal(&w->child, order->signal); break;
     case CONTINUE: go_on(w); break;
     case TERMINATE:
-        if (w->running && !w->terminating) terminate(w);
+        if (w->starting) w->terminating = true;
+        else if (w->running && !w->terminating) terminate(w);
         break;
     }
 }
@@ -207,10 +251,10 @@ static void look_after_child(struct warden *w)
     struct signalfd_siginfo info;
     while (read(w->signals, &info, sizeof info) == sizeof info) {
     }
-    bool was_suspended = w->child.is_suspended;
+    if (w->starting) return; /* look_at_start does */
     child_look(&w->child);
-    if (w->running && w->child.is_suspended && !was_suspended && !w->child.is_over)
-        report(w, WARDEN_STOPPED, 0);
+    if (w->running && w->child.is_suspended && !w->stop_told && !w->child.is_over)
+        w->stop_told = report(w, WARDEN_STOPPED, 0);
 }
 
 static void note_lateness(struct warden *w)
@@ -218,6 +262,7 @@ static void note_lateness(struct warden *w)
     uint64_t count;
     if (read(w->timer, &count, sizeof count) != sizeof count) return;
     int64_t late = now_us() - w->due_us;
+    w->late_us -= w->late_us / 8; /* that was then */
     if (late > w->late_us) w->late_us = late;
 }
 
@@ -228,7 +273,7 @@ static void take_precedence(void)
     sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &least);
 }
 
-static void be_warden(int socket, const struct page *page, char *const *argv)
+static void be_warden(int socket, struct page *page, char *const *argv)
 {
     struct warden w = {.socket = socket, .page = page, .argv = argv};
     sigset_t all, children;
@@ -236,7 +281,7 @@ static void be_warden(int socket, const struct page *page, char *const *argv)
     sigprocmask(SIG_SETMASK, &all, NULL);
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);
-    prctl(PR_SET_NAME, "holdfast-guard");
+    prctl(PR_SET_NAME, "hf-guard");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     take_precedence();
     w.signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -247,10 +292,12 @@ static void be_warden(int socket, const struct page *page, char *const *argv)
         if (!w.running && w.left_alone) break;
         struct pollfd fds[] = {{.fd = w.timer, .events = POLLIN},
                                {.fd = w.signals, .events = POLLIN},
-                               {.fd = w.left_alone ? -1 : w.socket, .events = POLLIN}};
-        if (poll(fds, 3, -1) < 0) continue;
+                               {.fd = w.left_alone ? -1 : w.socket, .events = POLLIN},
+                               {.fd = w.starting ? w.child.report_fd : -1, .events = POLLIN}};
+        if (poll(fds, 4, -1) < 0) continue;
         if (fds[0].revents) note_lateness(&w);
-        if (fds[1].revents) look_after_child(&w);
+        if (fds[3].revents) look_at_start(&w);
+        if (fds[1].revents || w.running) look_after_child(&w);
         if (fds[2].revents) listen_to_holdfast(&w);
     }
     _exit(0);
@@ -310,6 +357,7 @@ void warden_run(const struct warden_plan *plan, const char *lock, const char *ow
     snprintf(order.owner, sizeof order.owner, "%s", owner);
     snprintf(order.token, sizeof order.token, "%s", token ? token : "");
     __atomic_store_n(&us.page->until_us, plan->until_us, __ATOMIC_RELAXED);
+    __atomic_store_n(&us.page->seen_us, now_us(), __ATOMIC_RELAXED);
     tell(&order);
 }
 
@@ -342,10 +390,19 @@ void warden_terminate(void)
     tell(&order);
 }
 
-bool warden_wait(int timeout_ms)
+int64_t warden_idle_us(void)
 {
-    struct pollfd fd = {.fd = us.socket, .events = POLLIN};
-    return poll(&fd, 1, timeout_ms) == 1;
+    return now_us() - __atomic_load_n(&us.page->seen_us, __ATOMIC_RELAXED);
+}
+
+void warden_nudge(void)
+{
+    kill(us.pid, SIGCONT);
+}
+
+bool warden_is_gone(void)
+{
+    return us.gone_told;
 }
 
 bool warden_next(struct warden_report *ret)

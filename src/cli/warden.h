@@ -1,5 +1,6 @@
 /*
- * The small process between us and the command (its name is holdfast-guard).
+ * The small process between us and the command. Its name is hf-guard: whoever kills "holdfast" by
+ * name must not kill both.
  *
  * It is forked first of all, while there are no threads and no locks, and does one thing: it starts
  * the command, and sees to it that the command is gone before the lease ends. It logs nothing, opens
@@ -7,7 +8,7 @@
  * answer, a debugger, SIGSTOP), it goes on. If we are killed it kills all that came of the command.
  *
  *   holdfast            the lock, signals, the terminal, messages
- *    └ holdfast-guard   the lease's end, the command's life
+ *    └ hf-guard         the lease's end, the command's life
  *       └ COMMAND
  *
  * Invariants
@@ -43,6 +44,7 @@ struct warden_report {
     enum warden_news news;
     int value;
     int64_t left_ms; /* of the lease, when it happened; below 0: it was over */
+    bool terminated; /* ENDED: it had been told to end */
 };
 
 struct warden_plan {
@@ -54,8 +56,10 @@ struct warden_plan {
     bool takes_terminal;
 };
 
-/* 0, or errno. The words stay until the end. */
+/* 0, or errno; ENOSYS: /proc cannot be read. The words stay until the end. */
 int warden_start(char *const *argv);
+/* It was killed. */
+bool warden_is_gone(void);
 
 /* Readable when there is a report. */
 int warden_fd(void);
@@ -67,6 +71,10 @@ void warden_run(const struct warden_plan *plan, const char *lock, const char *ow
 
 /* W1. */
 void warden_extend(int64_t until_us);
+/* How long ago it last did something; while a command runs that is seldom long. */
+int64_t warden_idle_us(void);
+/* Lets it go on, if somebody has stopped it. */
+void warden_nudge(void);
 /* Of the lease, as the warden knows it. */
 int64_t warden_until_us(void);
 
@@ -75,8 +83,6 @@ void warden_continue(void);
 /* The lock is lost: as if the time had come. */
 void warden_terminate(void);
 
-/* Waits for a report; false: none came. */
-bool warden_wait(int timeout_ms);
 /* The next report; false: there is none at the moment. */
 bool warden_next(struct warden_report *ret);
 

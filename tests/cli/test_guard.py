@@ -858,12 +858,12 @@ class AsBefore(GuardTest):
 
 
 class TheGuardItself(GuardTest):
-    """Finding 9: holdfast-guard, which stands between holdfast and the command."""
+    """Finding 9: hf-guard, which stands between holdfast and the command."""
 
     def guard_of(self, process):
         found = [pid for pid in all_pids() if stat_of(pid)[1:2] == [str(process.pid)] and
-                 read_proc(f"/proc/{pid}/comm") == "holdfast-guard\n"]
-        self.assertEqual(len(found), 1, "holdfast has no child that is called holdfast-guard")
+                 read_proc(f"/proc/{pid}/comm") == "hf-guard\n"]
+        self.assertEqual(len(found), 1, "holdfast has no child that is called hf-guard")
         return found[0]
 
     def test_is_the_parent_of_the_command(self):
