@@ -101,6 +101,7 @@ struct guard {
     bool is_over;
     int status;
     int ended_by;
+    bool stop_due;          /* the terminal has stopped the command, and so it should us */
     int64_t last_chance_ms; /* of the warden, to do what is due; 0: nothing is */
 };
 
@@ -184,6 +185,7 @@ static int64_t watch_lease(struct guard *guard)
 /* The child was stopped by its terminal: stop with it. Our heartbeats stop, too. */
 static void stop_together(struct guard *guard)
 {
+    guard->stop_due = false;
     if (guard->why || guard->terminating) return;
     /* It only wanted the terminal, and we have it now; or nobody would ever continue us: then the
      * kernel ignores Ctrl-Z, and so do we. */
@@ -210,7 +212,8 @@ static void take_report(struct guard *guard, const struct warden_report *report)
         guard->is_over = true;
         guard->start_error = report->value;
         break;
-    case WARDEN_STOPPED: stop_together(guard); break;
+    case WARDEN_STOPPED: guard->stop_due = true; break;
+    case WARDEN_CONTINUED: guard->stop_due = false; break;
     case WARDEN_TERMINATED:
         guard->terminating = true;
         cli_note(guard->cli,
@@ -294,6 +297,7 @@ static void watch(struct guard *guard)
         int signal = wake_wait(watch_lease(guard));
         if (signal > 0) pass_on(guard, signal);
         while (!guard->is_over && warden_next(&report)) take_report(guard, &report);
+        if (guard->stop_due && !guard->is_over) stop_together(guard);
     }
     wake_watch(-1);
 }

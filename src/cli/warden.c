@@ -139,10 +139,10 @@ static void stop_start(struct warden *w)
 {
     int error;
     kill(w->child.pid, SIGKILL);
-    waitpid(w->child.pid, NULL, 0);
-    child_has_started(&w->child, &error);
     w->starting = w->running = false;
     report(w, WARDEN_NOT_STARTED, ETIME);
+    waitpid(w->child.pid, NULL, 0); /* it may take long to wake up and die */
+    child_has_started(&w->child, &error);
 }
 
 static void go_on(struct warden *w)
@@ -191,8 +191,9 @@ static int64_t act(struct warden *w)
     if (!w->terminating) w->ends_us = __atomic_load_n(&w->page->until_us, __ATOMIC_RELAXED);
     int64_t term_at_us = w->ends_us - margin_us(w) - w->plan.kill_after_us;
     if (w->starting) {
-        int64_t last_us = w->ends_us - margin_us(w);
-        if (now < last_us && !w->left_alone && !w->terminating) return last_us;
+        int64_t last_us = w->ends_us - margin_us(w), look_us = now + w->plan.lease_us / 8;
+        if (now < last_us && !w->left_alone && !w->terminating)
+            return look_us < last_us ? look_us : last_us;
         stop_start(w);
         return INT64_MAX;
     }
@@ -253,8 +254,9 @@ static void look_after_child(struct warden *w)
     }
     if (w->starting) return; /* look_at_start does */
     child_look(&w->child);
-    if (w->running && w->child.is_suspended && !w->stop_told && !w->child.is_over)
-        w->stop_told = report(w, WARDEN_STOPPED, 0);
+    bool is_stopped = w->running && w->child.is_suspended && !w->child.is_over;
+    if (is_stopped && !w->stop_told) w->stop_told = report(w, WARDEN_STOPPED, 0);
+    if (!is_stopped && w->stop_told) w->stop_told = !report(w, WARDEN_CONTINUED, 0);
 }
 
 static void note_lateness(struct warden *w)
@@ -316,6 +318,10 @@ static struct {
 int warden_start(char *const *argv)
 {
     int ends[2];
+    if (!child_spare_others()) return ENOSYS;
+    if (us.socket >= 0) close(us.socket);
+    us.socket = -1;
+    us.gone_told = false;
     us.page =
         mmap(NULL, sizeof *us.page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (us.page == MAP_FAILED) return errno;

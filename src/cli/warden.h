@@ -32,6 +32,7 @@
 enum warden_news {
     WARDEN_STARTED,     /* value: its process */
     WARDEN_NOT_STARTED, /* value: errno; ETIME: the lease is over, or about to be */
+    WARDEN_CONTINUED,   /* after it was STOPPED, by somebody else */
     WARDEN_STOPPED,     /* by its terminal */
     WARDEN_TERMINATED,  /* it got SIGTERM */
     WARDEN_KILLED,      /* … and SIGKILL */

@@ -899,6 +899,81 @@ class TheGuardItself(GuardTest):
         self.assertEqual(process.wait(SOON), 75)
 
 
+    @on_file
+    def test_if_it_is_stopped_while_all_is_well_it_is_made_to_go_on(self):
+        process = self.start("--lease", "2s", "run", "job", "--", "sleep", "3")
+        wait_until(lambda: self.state("job") == "held", SOON, "the lock")
+        os.kill(self.guard_of(process), signal.SIGSTOP)
+        self.assertEqual(process.wait(SOON * 2), 0)
+
+    @on_file
+    def test_an_election_goes_on_after_it(self):
+        started = os.path.join(self.path, "started")
+        process = self.start("--lease", "2s", "elect", "job", "--", "sh", "-c", f"echo now >> {started}; exec sleep 60")
+        wait_until(lambda: read(started) == "now\n", SOON, "the first term")
+        guard = self.guard_of(process)
+        with self.outage():
+            for _ in range(100):  # it is made to go on, and stopped again
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(guard, signal.SIGSTOP)
+                time.sleep(0.04)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(guard, signal.SIGCONT)
+        wait_until(lambda: read(started) == "now\nnow\n", SOON * 3, "the second term")
+        self.assertEqual(self.end(process), 143)
+
+    @on_file
+    def test_what_it_has_to_say_is_said_when_there_is_room(self):
+        process = self.guarded("job", "", lease="30s")
+        command = self.pid(self.log("job"))
+        os.kill(process.pid, signal.SIGSTOP)
+        for _ in range(400):
+            os.kill(command, signal.SIGTSTP)
+            time.sleep(0.002)
+            os.kill(command, signal.SIGCONT)
+        os.kill(command, signal.SIGKILL)
+        wait_until(lambda: not alive(command), SOON, "the command's end")
+        os.kill(process.pid, signal.SIGCONT)
+        self.assertEqual(exit_code(process.wait(SOON * 2)), 137)
+
+
+class AsTheCallerIs(GuardTest):
+    """The command gets what holdfast was given."""
+
+    def test_nice_and_signals(self):
+        ignores = "import signal; signal.signal(signal.SIGPIPE, signal.SIG_IGN); "
+        for before, after, out in [
+                (["nice", "-n", "7"], ["nice"], "7\n"),
+                (["chrt", "-b", "0"], ["sh", "-c", "chrt -p $$ | head -1 | grep -o SCHED_.*"], "SCHED_BATCH\n"),
+                ([sys.executable, "-c", ignores + "import os, sys; os.execvp(sys.argv[1], sys.argv[1:])"],
+                 ["sh", "-c", "awk '/SigIgn/ {print substr($2, 13)}' /proc/self/status"], "1000\n")]:
+            done = subprocess.run([*before, HOLDFAST, "run", "job", "--", *after], env=self.env, capture_output=True,
+                                  text=True, timeout=ENOUGH, check=False)
+            self.assertEqual((done.returncode, done.stdout), (0, out), (before, done.stderr))
+
+    def test_children_that_were_there_before_live_on(self):
+        note = os.path.join(self.path, "older")
+        process = subprocess.Popen(["sh", "-c", f'sleep 77 & echo $! > {note}; exec "$0" "$@"', HOLDFAST, "run", "job",
+                                    "--", "sleep", "60"], env=self.env, stderr=subprocess.DEVNULL)
+        self.processes.append(process)
+        wait_until(lambda: self.state("job") == "held", SOON, "the lock")
+        older = int(read(note))
+        guards = [pid for pid in all_pids() if stat_of(pid)[1:2] == [str(process.pid)] and
+                  read_proc(f"/proc/{pid}/comm") == "hf-guard\n"]
+        os.kill(guards[0], signal.SIGKILL)
+        self.assertEqual(exit_code(process.wait(SOON)), 137)
+        self.assertTrue(alive(older))
+        os.kill(older, signal.SIGKILL)
+
+    def test_without_proc_nothing_is_started(self):
+        done = subprocess.run(["unshare", "-m", "sh", "-c", 'umount -l /proc; exec "$@"', "sh", HOLDFAST, "run", "job",
+                               "--", "true"], env=self.env, capture_output=True, text=True, timeout=ENOUGH, check=False)
+        if "unshare" in done.stderr or "umount" in done.stderr:
+            self.skipTest("needs mounts")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("/proc", done.stderr)
+
+
 def run_class(name):
     return subprocess.run([sys.executable, "-W", "ignore", __file__, name], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, check=False)

@@ -709,28 +709,81 @@ TEST(a_time_that_is_days_ahead_is_set_back_by_who_is_alone)
 
 TEST(a_file_that_is_gone_or_another_one_is_noticed)
 {
-    static const char *const ends[] = {"", "-wal", "-shm"};
+    static const char *const ends[] = {"", "-wal", "-shm", "-open"};
     struct hf_answer answer;
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 8; i++) {
         char name[64], from[600], to[640];
         snprintf(name, sizeof name, "gone%d.db", i);
         fresh_path(name);
         struct hf_store *store = open_good(NULL);
         create_table(store);
         CHECK_INT(run(store, put("a", ""), NULL), 0);
-        snprintf(from, sizeof from, "%s%s", path, ends[i % 3]);
+        snprintf(from, sizeof from, "%s%s", path, ends[i % 4]);
         snprintf(to, sizeof to, "%s.away", from);
         CHECK_INT(rename(from, to), 0);
-        if (i >= 3) { /* and another one is there */
+        if (i >= 4) { /* and another one is there */
             FILE *file = fopen(from, "w");
             CHECK(file != NULL);
             fclose(file);
         }
         CHECK_INT(run(store, put("a", ""), &answer), HF_ERR_DAMAGED);
-        CHECK(strstr(answer.error.message, i < 3 ? "was deleted or moved" : "was replaced"));
+        CHECK(strstr(answer.error.message, i < 4 ? "was deleted or moved" : "was replaced"));
         CHECK_INT(run(store, get_of("a"), &answer), HF_ERR_DAMAGED);
         CHECK_INT(rename(to, from), 0); /* it comes back */
         CHECK_INT(run(store, put("a", ""), NULL), 0);
+        hf__store_close(store);
+    }
+    hf__arena_free(&arena);
+}
+
+TEST(whoever_goes_elsewhere_still_reads_the_same_file)
+{
+    char here[512], first[600], second[600];
+    struct hf_error error;
+    struct hf_store *store = NULL, *other = NULL;
+    CHECK(getcwd(here, sizeof here) != NULL);
+    snprintf(first, sizeof first, "%s/first", hf_test_directory());
+    snprintf(second, sizeof second, "%s/second", hf_test_directory());
+    CHECK_INT(mkdir(first, 0700), 0);
+    CHECK_INT(mkdir(second, 0700), 0);
+    CHECK_INT(chdir(second), 0);
+    CHECK_INT(hf__store_open("file:same.db", NULL, &other, &error), 0);
+    create_table(other);
+    CHECK_INT(chdir(first), 0);
+    CHECK_INT(hf__store_open("file:same.db", NULL, &store, &error), 0);
+    create_table(store);
+    CHECK_INT(run(store, put("a", ""), NULL), 0);
+    CHECK_INT(chdir(second), 0);
+    for (int i = 0; i < 10; i++) CHECK(exists(store, "a")); /* by any of its readers */
+    CHECK(!exists(other, "a"));
+    hf__store_close(store);
+    hf__store_close(other);
+    CHECK_INT(chdir(here), 0);
+    hf__arena_free(&arena);
+}
+
+TEST(boot_ids_that_change_do_not_hold_up_the_time)
+{
+    struct hf_virtual_clock clock;
+    struct hf_answer before, after;
+    hf_virtual_clock_init(&clock);
+    struct hf_store_options options = {.clock = &clock.clock};
+    fresh_path("masked.db");
+    struct hf_store *store = open_good(&options);
+    create_table(store);
+    CHECK_INT(run(store, put("a", ""), &before), 0);
+    hf__store_close(store);
+    for (int i = 1; i <= 5; i++) { /* a host and a container, in turns */
+        sqlite3 *db;
+        sqlite3_open(path, &db);
+        sqlite3_exec(db, "UPDATE meta SET value = 'other' WHERE name = 'clock_boot'", NULL, NULL,
+                     NULL);
+        sqlite3_close(db);
+        hf_virtual_clock_advance(&clock, 10000000);
+        store = open_good(&options);
+        CHECK_INT(run(store, put("a", ""), &after), 0);
+        CHECK_INT(after.store.lo_unix_us - before.store.lo_unix_us, 10000000LL * i);
+        CHECK_INT(after.store.hi_unix_us, after.store.lo_unix_us);
         hf__store_close(store);
     }
     hf__arena_free(&arena);
@@ -840,6 +893,8 @@ int main(int argc, char **argv)
         RUN(who_opens_a_file_that_is_open_takes_its_time),
         RUN(a_time_that_is_days_ahead_is_set_back_by_who_is_alone),
         RUN(a_file_that_is_gone_or_another_one_is_noticed),
+        RUN(whoever_goes_elsewhere_still_reads_the_same_file),
+        RUN(boot_ids_that_change_do_not_hold_up_the_time),
         RUN(hard_links_are_refused_and_symbolic_ones_are_not),
         RUN(a_log_stays_short_where_there_is_little_data),
         RUN(survives_want_of_memory),
