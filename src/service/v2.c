@@ -318,24 +318,26 @@ static struct hf_entry *prepare(struct hf_exchange *exchange, const char *name,
         }
     }
     struct hf_entry *entry = hf__entry_new(service, name, exchange->caller.owner, key);
+    if (entry) { /* all of it, before others can find it by its key */
+        entry->session = session;
+        entry->shared = is_shared(body);
+        entry->limit = body->limit;
+        entry->waits = body->wait_ms > 0;
+        entry->acquiring = exchange;
+        entry->asked_us = hf__service_now_us(service);
+    }
     if (!entry || (key && !hf__entry_claim_key(entry, &other))) {
-        hf__session_entry_unref(session);
         if (entry) hf__entry_unref(entry);
+        else hf__session_entry_unref(session);
         if (other) repeat(exchange, other, body);
         else hf__answer_error(exchange, 503, "no-memory", "out of memory");
         return NULL;
     }
-    entry->session = session;
     if (!has_room(exchange, entry, size_of(body))) {
         hf__entry_drop_key(entry);
         hf__entry_unref(entry);
         return NULL;
     }
-    entry->shared = is_shared(body);
-    entry->limit = body->limit;
-    entry->waits = body->wait_ms > 0;
-    entry->acquiring = exchange;
-    entry->asked_us = hf__service_now_us(service);
     return entry;
 }
 
