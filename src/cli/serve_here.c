@@ -91,7 +91,7 @@ static int resolve(const char *text, struct addrinfo **ret, struct hf_error *ret
                                    .ai_socktype = SOCK_STREAM,
                                    .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     int wrong = getaddrinfo(*name ? name : NULL, colon + 1, &hints, ret);
-    if (wrong == 0) return 0;
+    if (wrong == 0 && *ret) return 0;
     return hf__error_set(reterr, HF_ERR_INVALID, "--listen %.100s: %s", text, gai_strerror(wrong));
 }
 
@@ -99,7 +99,7 @@ static int listen_on(const char *text, struct listener *ret, struct hf_error *re
 {
     struct addrinfo *found = NULL;
     int code = resolve(text, &found, reterr);
-    if (code != 0) return code;
+    if (code != 0 || !found) return code;
     int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
     if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     bool good =
@@ -327,7 +327,7 @@ static int check(struct cli *cli, struct serve_options *given)
     struct addrinfo *found = NULL;
     struct hf_error error;
     int code = resolve(given->listen, &found, &error);
-    if (code == 0) {
+    if (code == 0 && found) {
         struct sockaddr_storage address = {0};
         memcpy(&address, found->ai_addr, found->ai_addrlen);
         listener.local = is_loopback(&address);

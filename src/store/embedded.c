@@ -282,8 +282,11 @@ static bool take_batch(struct embedded *e, struct queue *queue, const struct tim
         if (!until) pthread_cond_wait(&queue->filled, &e->mutex);
         else if (pthread_cond_timedwait(&queue->filled, &e->mutex, until) == ETIMEDOUT) break;
     }
-    for (size_t i = 0; i < most && !e->paused && !hf__list_empty(&queue->calls); i++)
-        hf__list_append(ret, hf__list_pop(&queue->calls));
+    for (size_t i = 0; i < most && !e->paused; i++) {
+        struct hf_list *node = hf__list_pop(&queue->calls);
+        if (!node) break;
+        hf__list_append(ret, node);
+    }
     bool any = !hf__list_empty(ret);
     if (any) e->busy++;
     pthread_mutex_unlock(&e->mutex);
