@@ -2,7 +2,8 @@
 """The guard of holdfast run: whatever happens to us, the command is gone before its lease ends.
 
 What lived how long is written down by the command itself: witness.c, below, appends the time to a file every 5 ms.
-When a lease ends is read in the record. Without arguments all classes run, several at a time.
+When a lease ends is read in the record. Without arguments all classes run, several at a time, but for UnderLoad, which wants the
+machine for itself.
 """
 import concurrent.futures
 import contextlib
@@ -360,7 +361,7 @@ def can_be_written(fd):
 
 
 class BlockedStandardError(GuardTest):
-    """Finding 1: who cannot say that he kills must kill all the same."""
+    """Who cannot say that he kills must kill all the same."""
 
     @on_file
     def test_a_frozen_file_stops_no_kill(self):
@@ -454,7 +455,7 @@ class BlockedStore(GuardTest):
 
 
 class Stopped(GuardTest):
-    """Finding 2: holdfast is stopped, and its command is not."""
+    """Holdfast is stopped, and its command is not."""
 
     @on_file
     def test_the_command_ends_before_its_lease_though_holdfast_is_stopped(self):
@@ -494,7 +495,7 @@ class Stopped(GuardTest):
 
 
 class Killed(GuardTest):
-    """Finding 3: holdfast is killed, and all that came of its command is, too."""
+    """Holdfast is killed, and all that came of its command is, too."""
 
     def check_killed(self, process):
         process.kill()
@@ -524,7 +525,7 @@ class Killed(GuardTest):
 @on_file
 @unittest.skipIf(os.geteuid() != 0, "only root can become somebody else")
 class BecameRoot(GuardTest):
-    """Finding 4: a command that cannot be killed is not said to have been."""
+    """A command that cannot be killed is not said to have been."""
 
     def setUp(self):
         super().setUp()
@@ -591,7 +592,7 @@ class BecameRoot(GuardTest):
 
 
 class WithoutJobControl(GuardTest):
-    """Finding 5: nobody would say fg."""
+    """Nobody would say fg."""
 
     def stopped_in(self, terminal):
         """What is stopped of the terminal's session."""
@@ -654,7 +655,7 @@ class WithoutJobControl(GuardTest):
 
 
 class WithJobControl(GuardTest):
-    """Findings 5 and 6: who can say fg has the terminal, and nobody else has to wait for it."""
+    """Who can say fg has the terminal, and nobody else has to wait for it."""
 
     def shell(self, *words):
         terminal = self.terminal(["--norc", "-i"], env={"PS1": "prompt> "}, program="/bin/bash")
@@ -758,7 +759,7 @@ class WithJobControl(GuardTest):
 
 
 class UnderLoad(GuardTest):
-    """Finding 7: everybody wants the processors, and the guard must have one in time. Slow; run it alone."""
+    """Everybody wants the processors, and the guard must have one in time. Slow; run it alone."""
 
     COUNT = 8
 
@@ -811,7 +812,7 @@ class UnderLoad(GuardTest):
 
 
 class AsBefore(GuardTest):
-    """Finding 8: what must not change."""
+    """What must not change."""
 
     def test_what_a_command_leaves_behind_goes_on(self):
         process = self.guarded("job", "xgsd", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -858,7 +859,7 @@ class AsBefore(GuardTest):
 
 
 class TheGuardItself(GuardTest):
-    """Finding 9: hf-guard, which stands between holdfast and the command."""
+    """Hf-guard, which stands between holdfast and the command."""
 
     def guard_of(self, process):
         found = [pid for pid in all_pids() if stat_of(pid)[1:2] == [str(process.pid)] and
@@ -985,7 +986,6 @@ def main():
                issubclass(value, GuardTest) and value not in (GuardTest, UnderLoad)]
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         results = list(pool.map(run_class, classes))
-    results.append(run_class("UnderLoad"))
     for result in results:
         print(result.stdout, end="")
     sys.exit(0 if all(result.returncode == 0 for result in results) else 1)
