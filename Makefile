@@ -46,10 +46,11 @@ run:
 	$(call build,release,holdfast_command)
 	@tools/run build/release/src/holdfast
 
+# Most tests wait: one more than there are processors.
 test:
 	@tools/setup test
 	$(call build,dev)
-	@cd build/dev && ctest --output-on-failure -j $(JOBS)
+	@cd build/dev && ctest --output-on-failure -j $$(($(JOBS) + 1))
 	@grep -h '^\*\*\* ' build/dev/Testing/Temporary/LastTest.log || true # what could not be tested
 
 page:
