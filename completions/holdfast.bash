@@ -42,7 +42,7 @@ _holdfast() {
     elect) own="--data --kill-after" ;;
     table) own="--billing --read-units --write-units" ;;
     bench) own="--clients --duration" ;;
-    serve) own="--listen --tls-cert --tls-key --client-ca --tokens --jwt-issuer --jwt-jwks --jwt-audience --jwt-leeway --admin --admin-claim --rules --rights-claim --check --no-auth --allow-host --v1-table --threads --max-connections --max-connections-per-address --max-waiters --max-waiters-per-caller --max-sessions --max-sessions-per-caller --max-streams-per-caller --max-locks-per-caller --max-data-per-caller --max-lease --rate --rate-per-caller --client-timeout --look --drain" ;;
+    serve) own="--listen --metrics-listen --tls-cert --tls-key --client-ca --tokens --jwt-issuer --jwt-jwks --jwt-audience --jwt-leeway --admin --admin-claim --rules --rights-claim --check --no-auth --allow-host --v1-table --threads --max-connections --max-connections-per-address --max-waiters --max-waiters-per-caller --max-sessions --max-sessions-per-caller --max-streams-per-caller --max-locks-per-caller --max-data-per-caller --max-lease --rate --rate-per-caller --client-timeout --look --drain" ;;
     esac
     if [[ -z $command ]]; then
         COMPREPLY=($(compgen -W "$commands help $all" -- "$word"))

@@ -8,6 +8,8 @@
 
 static const struct option options[] = {
     {"listen", 0, OPTION_TEXT, "ADDRESS:PORT", AT(listen), "default: 127.0.0.1:8080"},
+    {"metrics-listen", 0, OPTION_TEXT, "ADDRESS:PORT", AT(metrics_listen),
+     "a port of their own for /metrics, /healthz and /readyz, without TLS"},
     {"tls-cert", 0, OPTION_TEXT, "FILE", AT(tls_cert), "certificate chain, PEM"},
     {"tls-key", 0, OPTION_TEXT, "FILE", AT(tls_key), "its private key, PEM"},
     {"client-ca", 0, OPTION_TEXT, "FILE", AT(client_ca),

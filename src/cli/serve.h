@@ -6,6 +6,7 @@
 
 struct serve_options {
     const char *listen;
+    const char *metrics_listen; /* NULL: with the rest */
     const char *tls_cert;
     const char *tls_key;
     const char *client_ca;

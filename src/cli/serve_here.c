@@ -70,7 +70,8 @@ static int passed_socket(void)
 }
 
 /* To be freed. */
-static int resolve(const char *text, struct addrinfo **ret, struct hf_error *reterr)
+static int resolve(const char *option, const char *text, struct addrinfo **ret,
+                   struct hf_error *reterr)
 {
     char host[256];
     const char *colon = strrchr(text, ':');
@@ -80,7 +81,7 @@ static int resolve(const char *text, struct addrinfo **ret, struct hf_error *ret
         colon && hf__parse_int64(hf__slice_str(colon + 1), &port) && port >= 0 && port <= 65535;
     if (!colon || len >= sizeof host || !good_port)
         return hf__error_set(reterr, HF_ERR_INVALID,
-                             "--listen %.100s: write ADDRESS:PORT, such as 127.0.0.1:8080", text);
+                             "%s %.100s: write ADDRESS:PORT, such as 127.0.0.1:8080", option, text);
     snprintf(host, sizeof host, "%.*s", (int)len, text);
     char *name = host;
     if (len > 1 && host[0] == '[' && host[len - 1] == ']') {
@@ -92,13 +93,15 @@ static int resolve(const char *text, struct addrinfo **ret, struct hf_error *ret
                                    .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     int wrong = getaddrinfo(*name ? name : NULL, colon + 1, &hints, ret);
     if (wrong == 0 && *ret) return 0;
-    return hf__error_set(reterr, HF_ERR_INVALID, "--listen %.100s: %s", text, gai_strerror(wrong));
+    return hf__error_set(reterr, HF_ERR_INVALID, "%s %.100s: %s", option, text,
+                         gai_strerror(wrong));
 }
 
-static int listen_on(const char *text, struct listener *ret, struct hf_error *reterr)
+static int listen_on(const char *option, const char *text, struct listener *ret,
+                     struct hf_error *reterr)
 {
     struct addrinfo *found = NULL;
-    int code = resolve(text, &found, reterr);
+    int code = resolve(option, text, &found, reterr);
     if (code != 0 || !found) return code;
     int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
     if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -108,11 +111,10 @@ static int listen_on(const char *text, struct listener *ret, struct hf_error *re
     freeaddrinfo(found);
     if (!good) {
         if (fd >= 0) close(fd);
-        return hf__error_set(reterr, HF_ERR_IO, "cannot listen on %.100s: %s%s", text,
-                             strerror(failed),
-                             failed == EADDRINUSE ? "; another program does: choose another port "
-                                                    "with --listen"
-                                                  : "");
+        bool taken = failed == EADDRINUSE;
+        return hf__error_set(
+            reterr, HF_ERR_IO, "cannot listen on %.100s: %s%s%s", text, strerror(failed),
+            taken ? "; another program does: choose another port with " : "", taken ? option : "");
     }
     ret->fd = fd;
     return 0;
@@ -326,7 +328,12 @@ static int check(struct cli *cli, struct serve_options *given)
     struct hf_serve_options options;
     struct addrinfo *found = NULL;
     struct hf_error error;
-    int code = resolve(given->listen, &found, &error);
+    int code = 0;
+    if (given->metrics_listen)
+        code = resolve("--metrics-listen", given->metrics_listen, &found, &error);
+    if (found) freeaddrinfo(found);
+    found = NULL;
+    if (code == 0) code = resolve("--listen", given->listen, &found, &error);
     if (code == 0 && found) {
         struct sockaddr_storage address = {0};
         memcpy(&address, found->ai_addr, found->ai_addrlen);
@@ -344,15 +351,18 @@ static int check(struct cli *cli, struct serve_options *given)
 int serve_run(struct cli *cli, struct serve_options *given)
 {
     if (given->check) return check(cli, given);
-    struct listener listener = {.fd = passed_socket()};
+    struct listener listener = {.fd = passed_socket()}, metrics = {.fd = 0};
     struct hf_serve_options options;
     struct hf_service *service;
     struct hf_error error;
     allow_many_files();
-    int code = listener.fd >= 0 ? 0 : listen_on(given->listen, &listener, &error);
+    int code = listener.fd >= 0 ? 0 : listen_on("--listen", given->listen, &listener, &error);
+    if (code == 0 && given->metrics_listen)
+        code = listen_on("--metrics-listen", given->metrics_listen, &metrics, &error);
     if (code != 0) return cli_fail(cli, &error);
     describe(&listener);
     code = fill(cli, given, &listener, &options, &error);
+    options.metrics_fd = metrics.fd;
     if (code == 0) logger_start(true); /* or lines are written at once */
     if (code == 0) code = hf__service_start(&options, &service, &error);
     if (code != 0) {
@@ -363,6 +373,10 @@ int serve_run(struct cli *cli, struct serve_options *given)
     printf("holdfast %s serves %s at %s://%s/%s\n", HF_VERSION_STRING, cli->settings.store,
            given->tls_cert ? "https" : "http", listener.address,
            options.authentication_disabled ? " (everybody may come in)" : "");
+    if (metrics.fd > 0) {
+        describe(&metrics);
+        printf("metrics and health at http://%s/metrics, /healthz and /readyz\n", metrics.address);
+    }
     fflush(stdout);
     notify("READY=1");
     wait_for_end(service);

@@ -84,7 +84,8 @@ struct hf_exchange {
     /* The server's. */
     void *connection;
     struct hf_socket *socket;
-    int state; /* atomic */
+    int state;          /* atomic */
+    bool for_operators; /* it came in at their port */
     bool begun;
     bool too_large;
     bool cut_off;    /* answered in the middle of its body, the rest of which is thrown away */

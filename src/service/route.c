@@ -33,9 +33,9 @@ const struct hf_route hf__routes[] = {
     {HF_METHOD_GET, "/page.css", "page.style", HF_ACCESS_OPEN, hf__page_style},
     {HF_METHOD_GET, "/page.js", "page.script", HF_ACCESS_OPEN, hf__page_script},
     {HF_METHOD_GET, "/openapi.yaml", "openapi", HF_ACCESS_OPEN, hf__openapi},
-    {HF_METHOD_GET, "/metrics", "metrics", HF_ACCESS_OPEN, hf__metrics_page},
-    {HF_METHOD_GET, "/healthz", "healthz", HF_ACCESS_OPEN, hf__healthz},
-    {HF_METHOD_GET, "/readyz", "readyz", HF_ACCESS_OPEN, hf__readyz},
+    {HF_METHOD_GET, "/metrics", "metrics", HF_ACCESS_OPERATOR, hf__metrics_page},
+    {HF_METHOD_GET, "/healthz", "healthz", HF_ACCESS_OPERATOR, hf__healthz},
+    {HF_METHOD_GET, "/readyz", "readyz", HF_ACCESS_OPERATOR, hf__readyz},
 };
 const size_t hf__route_count = sizeof hf__routes / sizeof hf__routes[0];
 _Static_assert(sizeof hf__routes / sizeof hf__routes[0] <= HF_METRIC_ROUTES, "more metrics");
@@ -76,6 +76,13 @@ static bool matches(const struct hf_exchange *exchange, const char *pattern)
         pattern = part + len;
     }
     return count == exchange->part_count;
+}
+
+/* Whether this port has it. */
+static bool is_here(const struct hf_exchange *exchange, const struct hf_route *route)
+{
+    bool apart = hf__server_has_operators(exchange->service->server);
+    return !apart || exchange->for_operators == (route->access == HF_ACCESS_OPERATOR);
 }
 
 /* ---- refusals, in the words of the API that was meant ---- */
@@ -198,7 +205,7 @@ void hf__route(struct hf_exchange *exchange)
     }
     for (size_t i = 0; i < hf__route_count; i++) {
         const struct hf_route *route = &hf__routes[i];
-        if (!matches(exchange, route->pattern)) continue;
+        if (!is_here(exchange, route) || !matches(exchange, route->pattern)) continue;
         if (route->method == exchange->method) {
             exchange->route = route;
             break;
@@ -214,7 +221,7 @@ void hf__route(struct hf_exchange *exchange)
     } else if (!exchange->route) {
         refuse(exchange, 404, "no-such-path", "Resource not found",
                "there is nothing at this path; see /openapi.yaml");
-    } else if (exchange->route->access == HF_ACCESS_OPEN) {
+    } else if (exchange->route->access != HF_ACCESS_CALLER) {
         exchange->route->run(exchange);
     } else if (__atomic_load_n(&service->draining, __ATOMIC_RELAXED)) {
         refuse_closed(exchange);

@@ -13,6 +13,7 @@ struct hf_serve_options {
     struct hf_client_options client; /* format, table, keys, times; not store, owner, sessions */
     const char *v1_table;            /* NULL: the client's with format lockservice; "lockservice" */
     int listen_fd;
+    int metrics_fd; /* /metrics, /healthz, /readyz are there alone, without TLS; 0: with the rest */
     const char *allowed_hosts; /* without authentication: names that it goes by; NULL: none */
     int threads;               /* 0: as many as there are processors */
     int64_t look_ms;           /* while somebody listens to events; 0: 1000, with DynamoDB 5000 */

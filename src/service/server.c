@@ -21,15 +21,22 @@
 #include "service/socket.h"
 #include "service/tls.h"
 
-enum { IDLE_S = 75, STACK = 256 * 1024 };
+enum { IDLE_S = 75, STACK = 256 * 1024, OPERATORS = 100 /* connections */ };
 
 enum state { RUNNING, SUSPENDED, READY };
 
+/* A port, and who comes in there. */
+struct gate {
+    struct hf_server *server;
+    struct MHD_Daemon *daemon; /* NULL: there is none */
+    bool for_operators;
+};
+
 struct hf_server {
     struct hf_service *service;
-    struct MHD_Daemon *daemon;
+    struct gate gate;
+    struct gate operators;
     struct hf_sockets sockets;
-    bool has_sockets;
     int listen_fd; /* after quiesce; -1 */
 };
 
@@ -190,7 +197,8 @@ static void log_line(const struct hf_exchange *exchange, int64_t took_us, bool r
 static void completed(void *user, struct MHD_Connection *connection, void **state,
                       enum MHD_RequestTerminationCode how)
 {
-    struct hf_server *server = user;
+    struct gate *gate = user;
+    struct hf_server *server = gate->server;
     struct hf_service *service = server->service;
     struct hf_exchange *exchange = *state;
     (void)connection;
@@ -387,12 +395,13 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
                               const char *method, const char *version, const char *upload,
                               size_t *upload_size, void **state)
 {
-    struct hf_server *server = user;
+    struct gate *gate = user;
     struct hf_exchange *exchange = *state;
     (void)version;
     if (!exchange) {
-        exchange = exchange_new(server->service, connection, url, method);
+        exchange = exchange_new(gate->server->service, connection, url, method);
         if (!exchange) return MHD_NO;
+        exchange->for_operators = gate->for_operators;
         *state = exchange;
         exchange->too_large = !hf__intake_begin(exchange);
         return exchange->too_large ? begin(exchange) : MHD_YES; /* before it is all sent */
@@ -411,7 +420,8 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
 static void notified(void *user, struct MHD_Connection *connection, void **context,
                      enum MHD_ConnectionNotificationCode what)
 {
-    struct hf_server *server = user;
+    struct gate *gate = user;
+    struct hf_server *server = gate->server;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -434,14 +444,46 @@ static size_t leave_escaped(void *user, struct MHD_Connection *connection, char 
 __attribute__((format(printf, 2, 0))) static void log_server(void *user, const char *format,
                                                              va_list args)
 {
-    struct hf_server *server = user;
+    struct gate *gate = user;
     char line[512];
     vsnprintf(line, sizeof line, format, args);
     line[strcspn(line, "\n")] = '\0';
-    hf__log(&server->service->log, HF_LOG_DEBUG, "http: %s", line);
+    hf__log(&gate->server->service->log, HF_LOG_DEBUG, "http: %s", line);
 }
 
 /* ---- life ---- */
+
+struct gate_options {
+    int listen_fd;
+    unsigned threads;
+    unsigned connections;
+    unsigned connections_per_address; /* 0: no limit */
+    struct hf_tls *tls;               /* NULL: plain */
+};
+
+static int open_gate(struct gate *gate, const struct gate_options *options, struct hf_error *reterr)
+{
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC |
+                     MHD_USE_ERROR_LOG | MHD_USE_SUPPRESS_DATE_NO_CLOCK; /* add_date */
+    struct MHD_OptionItem secure[HF_TLS_OPTIONS] = {{MHD_OPTION_END, 0, NULL}};
+    if (options->tls) {
+        flags |= MHD_USE_TLS;
+        hf__tls_options(options->tls, secure);
+    }
+    gate->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, handle, gate, MHD_OPTION_EXTERNAL_LOGGER, log_server, gate,
+        MHD_OPTION_LISTEN_SOCKET, options->listen_fd, MHD_OPTION_THREAD_POOL_SIZE, options->threads,
+        MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK, MHD_OPTION_CONNECTION_LIMIT,
+        options->connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT, options->connections_per_address,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)HF_HEADERS_MAX, MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)1024,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, completed, gate,
+        MHD_OPTION_NOTIFY_CONNECTION, notified, gate, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped,
+        NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY, secure, MHD_OPTION_END);
+    if (gate->daemon) return 0;
+    return hf__error_set(reterr, HF_ERR_IO, "the HTTP server could not be started%s",
+                         options->tls ? "; do the certificate and the key belong together?" : "");
+}
 
 int hf__server_start(struct hf_service *service, const struct hf_server_options *options,
                      struct hf_server **ret, struct hf_error *reterr)
@@ -450,6 +492,8 @@ int hf__server_start(struct hf_service *service, const struct hf_server_options 
     if (!server) return hf__error_no_memory(reterr);
     server->service = service;
     server->listen_fd = -1;
+    server->gate = (struct gate){.server = server};
+    server->operators = (struct gate){.server = server, .for_operators = true};
     int code = hf__sockets_start(&server->sockets, service->limits.request_ms,
                                  &service->metrics.dropped_slow, reterr);
     if (code != 0) {
@@ -457,41 +501,38 @@ int hf__server_start(struct hf_service *service, const struct hf_server_options 
         return code;
     }
     *ret = service->server = server; /* before the first request */
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC |
-                     MHD_USE_ERROR_LOG | MHD_USE_SUPPRESS_DATE_NO_CLOCK; /* add_date */
-    struct MHD_OptionItem secure[HF_TLS_OPTIONS] = {{MHD_OPTION_END, 0, NULL}};
-    if (service->tls) {
-        flags |= MHD_USE_TLS;
-        hf__tls_options(service->tls, secure);
-    }
-    server->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, handle, server, MHD_OPTION_EXTERNAL_LOGGER, log_server, server,
-        MHD_OPTION_LISTEN_SOCKET, options->listen_fd, MHD_OPTION_THREAD_POOL_SIZE,
-        (unsigned)options->threads, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK,
-        MHD_OPTION_CONNECTION_LIMIT, service->limits.connections,
-        MHD_OPTION_PER_IP_CONNECTION_LIMIT, service->limits.connections_per_address,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)HF_HEADERS_MAX, MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)1024,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, completed, server,
-        MHD_OPTION_NOTIFY_CONNECTION, notified, server, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped,
-        NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY, secure, MHD_OPTION_END);
-    if (server->daemon) return 0;
-    hf__sockets_stop(&server->sockets);
+    const struct gate_options operators = {
+        .listen_fd = options->metrics_fd, .threads = 1, .connections = OPERATORS};
+    const struct gate_options gate = {
+        .listen_fd = options->listen_fd,
+        .threads = (unsigned)options->threads,
+        .connections = service->limits.connections,
+        .connections_per_address = service->limits.connections_per_address,
+        .tls = service->tls,
+    };
+    if (options->metrics_fd > 0) code = open_gate(&server->operators, &operators, reterr);
+    if (code == 0) code = open_gate(&server->gate, &gate, reterr);
+    if (code == 0) return 0;
+    hf__server_stop(server);
     service->server = *ret = NULL;
-    hf__free(server);
-    return hf__error_set(reterr, HF_ERR_IO, "the HTTP server could not be started%s",
-                         service->tls ? "; do the certificate and the key belong together?" : "");
+    return code;
+}
+
+bool hf__server_has_operators(const struct hf_server *server)
+{
+    return server->operators.daemon != NULL;
 }
 
 void hf__server_quiesce(struct hf_server *server)
 {
-    server->listen_fd = MHD_quiesce_daemon(server->daemon);
+    server->listen_fd = MHD_quiesce_daemon(server->gate.daemon);
 }
 
 void hf__server_stop(struct hf_server *server)
 {
     if (!server) return;
-    MHD_stop_daemon(server->daemon);
+    if (server->gate.daemon) MHD_stop_daemon(server->gate.daemon);
+    if (server->operators.daemon) MHD_stop_daemon(server->operators.daemon);
     hf__sockets_stop(&server->sockets);
     if (server->listen_fd >= 0) close(server->listen_fd);
     hf__free(server);

@@ -300,6 +300,7 @@ int hf__service_start(const struct hf_serve_options *options, struct hf_service 
     int threads = options->threads > 0 ? options->threads : processors > 1 ? (int)processors : 2;
     const struct hf_server_options server = {
         .listen_fd = options->listen_fd,
+        .metrics_fd = options->metrics_fd,
         .threads = threads < THREADS_MOST ? threads : THREADS_MOST,
     };
     int code = service->arena.failed ? hf__error_no_memory(reterr) : 0;

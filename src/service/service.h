@@ -116,7 +116,11 @@ void hf__exchange_run(struct hf_exchange *exchange, const struct hf_op *op, hf_e
 
 /* ---- route.c ---- */
 
-enum hf_access { HF_ACCESS_OPEN, HF_ACCESS_CALLER };
+enum hf_access {
+    HF_ACCESS_OPEN,
+    HF_ACCESS_CALLER,
+    HF_ACCESS_OPERATOR, /* open, and at a port of its own if there is one */
+};
 
 struct hf_route {
     enum hf_method method;
@@ -148,12 +152,15 @@ void hf__exchange_work(struct hf_exchange *exchange, void (*run)(struct hf_excha
 /* ---- server.c ---- */
 
 struct hf_server_options {
-    int listen_fd; /* the server's from now on */
+    int listen_fd;  /* the server's from now on */
+    int metrics_fd; /* likewise, for what operators ask; 0: it has no port of its own */
     int threads;
 };
 int hf__server_start(struct hf_service *service, const struct hf_server_options *options,
                      struct hf_server **ret, struct hf_error *reterr);
-/* No new connections. */
+/* Whether what operators ask has a port of its own. */
+bool hf__server_has_operators(const struct hf_server *server);
+/* No new connections, but those of operators. */
 void hf__server_quiesce(struct hf_server *server);
 /* Every exchange must have been answered. */
 void hf__server_stop(struct hf_server *server);

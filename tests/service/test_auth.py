@@ -2,10 +2,13 @@
 import base64
 import contextlib
 import hashlib
+import http.client
 import http.server
 import json
 import os
+import re
 import signal
+import socket
 import ssl
 import subprocess
 import threading
@@ -575,6 +578,59 @@ class Settings(ServiceTest):
             errors = self.refused(*args, env=env)
             for name in names:
                 self.assertIn(name, errors)
+
+
+class Operators(ServiceTest):
+    """--metrics-listen: what operators ask has a port of its own."""
+
+    PATHS = ["/metrics", "/healthz", "/readyz"]
+
+    def ask(self, path, method="GET"):
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=ENOUGH)) as connection:
+            connection.request(method, path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+
+    def begin(self, *args):
+        self.service = self.start("--metrics-listen", "127.0.0.1:0", *args)
+        line = self.service.process.stdout.readline()
+        self.port = int(re.search(r"at http://127\.0\.0\.1:(\d+)/metrics", line).group(1))
+
+    def test_each_port_answers_what_is_its_own(self):
+        self.begin()
+        for path in self.PATHS:
+            self.assertEqual(self.ask(path)[0], 200, path)
+            self.assertEqual(self.service.get(path).status, 404, path)
+        for path in ["/", "/page.js", "/v2/locks", "/v2/whoami", "/openapi.yaml", "/v1/a/lock/b"]:
+            self.assertEqual(self.ask(path)[0], 404, path)
+        self.assertEqual(self.ask("/", "POST")[0], 404)
+        self.assertEqual(self.service.post("/v2/locks/job/acquire").status, 200)
+        self.assertIn('holdfast_requests_total{route="v2.acquire"', self.ask("/metrics")[1])
+
+    def test_it_goes_on_while_the_service_drains(self):
+        self.begin("--drain", "20s")
+        self.service.post("/v2/locks/job/acquire", {"data": "x" * 300000})
+        with contextlib.closing(socket.socket()) as slow:  # an answer that nobody takes is under way until then
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.connect(("127.0.0.1", self.service.port))
+            slow.sendall(b"GET /v2/locks/job HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50)
+            self.assertEqual(self.ask("/readyz")[0], 200)
+            self.service.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: self.ask("/readyz")[0] == 503, what="503")
+        self.assertEqual(self.service.stop(), 0)
+
+    def test_addresses_that_cannot_be_used(self):
+        for address in ["nonsense", "127.0.0.1:99999"]:
+            for check in [[], ["--check"]]:
+                service = Service("memory:", "--metrics-listen", address, *check, wait=False)
+                self.assertEqual(service.process.wait(timeout=ENOUGH), 64)
+                service.process.stdout.close()
+                self.assertIn("--metrics-listen", service.errors())
+        with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
+            service = Service("memory:", "--metrics-listen", f"127.0.0.1:{taken.getsockname()[1]}", wait=False)
+            self.assertNotEqual(service.process.wait(timeout=ENOUGH), 0)
+            service.process.stdout.close()
+            self.assertIn("choose another port with --metrics-listen", service.errors())
 
 
 class Names(ServiceTest):
