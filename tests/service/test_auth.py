@@ -614,6 +614,18 @@ class Operators(ServiceTest):
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             slow.connect(("127.0.0.1", self.service.port))
             slow.sendall(b"GET /v2/locks/job HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50)
+
+            def answered():
+                found = re.search(r'requests_total{route="v2.get"[^}]*} (\d+)', self.ask("/metrics")[1])
+                return int(found.group(1)) if found else 0
+
+            def is_stuck():
+                before = answered()
+                time.sleep(0.3)
+                return 0 < before == answered()
+
+            wait_until(is_stuck)
+            self.assertLess(answered(), 50)
             self.assertEqual(self.ask("/readyz")[0], 200)
             self.service.process.send_signal(signal.SIGTERM)
             wait_until(lambda: self.ask("/readyz")[0] == 503, what="503")
