@@ -235,6 +235,7 @@ struct hf_client_options {
     bool trust_clock;          /* fail-open: trust the clocks of all clients */
     bool hold_on_unavailable;  /* awslabs: a 503 counts as a renewal. Weakens the promise: whoever
                                   still reaches the store takes the lock while it is held here */
+    bool driven;               /* no thread: your event loop calls hf_client_process, see below */
 };
 
 /*
@@ -262,6 +263,30 @@ int hf_client_close(struct hf_client *client, int64_t timeout_ms);
  */
 void hf_client_pause(struct hf_client *client);
 void hf_client_resume(struct hf_client *client);
+
+/*
+ * A client on your own event loop: set `driven`. It has no thread then; alarms and callbacks run
+ * inside hf_client_process, on the thread that calls it:
+ *
+ *     struct pollfd ready = {.fd = hf_client_fd(client), .events = POLLIN};
+ *     for (;;) {
+ *         poll(&ready, 1, (int)hf_client_timeout_ms(client));
+ *         hf_client_process(client, NULL);
+ *     }
+ *
+ * Heartbeats are sent by it, so call it in time: when the descriptor is readable, and when the
+ * time-out has passed. A loop that is late loses its locks as a stopped process does; it never
+ * believes to have them for longer than they are its own. Use the client, and the handles of its
+ * locks, from the loop's thread. Calls that wait work there, too: they drive the client until they
+ * have a result, and run other callbacks meanwhile. From a callback they fail with
+ * HF_ERR_IN_CALLBACK, as ever.
+ */
+/* For poll, epoll, libuv, glib …: readable when there is something to do. -1: it is not driven. */
+int hf_client_fd(const struct hf_client *client);
+/* How long to wait for that at most; never more than a second. -1: it is not driven. */
+int64_t hf_client_timeout_ms(struct hf_client *client);
+/* Does what is to be done, and runs callbacks. Never waits. */
+int hf_client_process(struct hf_client *client, struct hf_error *reterr);
 
 /* As given, or made up. Lasts as long as the client. */
 const char *hf_client_owner(const struct hf_client *client);

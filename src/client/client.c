@@ -1,9 +1,11 @@
 #include "client/client.h"
 
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/process.h"
 #include "base/thread.h"
 
 enum { LONGEST_NAP_MS = 1000, CLOSE_MS = 5000 };
@@ -16,7 +18,7 @@ struct call {
 
 bool hf__client_is_ours(const struct hf_client *client)
 {
-    return client->pid == getpid();
+    return client->process == hf__process();
 }
 
 int64_t hf__client_now_us(const struct hf_client *client)
@@ -40,8 +42,35 @@ void hf__client_submit(struct hf_client *client, struct hf_client_call *call)
 {
     call->client = client;
     call->call.done = answered;
+    call->call.mailbox = client->driven ? &client->mailbox : NULL;
+    if (client->corked) {
+        hf__list_append(&client->outbox, &call->node);
+        return;
+    }
     hf__list_append(&client->calls, &call->node);
     call->id = hf__store_submit(client->store, &call->call);
+}
+
+/* With the mutex. */
+static void flush(struct hf_client *client)
+{
+    for (struct hf_list *node; (node = hf__list_pop(&client->outbox)) != NULL;)
+        hf__client_submit(client, HF_CONTAINER(node, struct hf_client_call, node));
+}
+
+void hf__client_cork(struct hf_client *client)
+{
+    pthread_mutex_lock(&client->mutex);
+    client->corked = true;
+    pthread_mutex_unlock(&client->mutex);
+}
+
+void hf__client_uncork(struct hf_client *client)
+{
+    pthread_mutex_lock(&client->mutex);
+    client->corked = false;
+    flush(client);
+    pthread_mutex_unlock(&client->mutex);
 }
 
 static void answer_core(struct hf_client *client, struct hf_client_call *at)
@@ -111,6 +140,8 @@ void hf__client_leave(struct hf_client *client)
         client->woken = true;
         pthread_cond_signal(&client->wake);
     }
+    if (client->driven && !pthread_equal(pthread_self(), client->thread))
+        hf__mailbox_ring(&client->mailbox);
     pthread_mutex_unlock(&client->mutex);
 }
 
@@ -130,30 +161,128 @@ static void nap(struct hf_client *client, int64_t until_us)
     client->woken = true;
 }
 
+/* Whatever is due. With the mutex. */
+static void turn(struct hf_client *client)
+{
+    int64_t now_us = hf__client_now_us(client);
+    hf__core_tick(&client->core, now_us);
+    hf__watchers_run(client, now_us);
+    drain(client);
+    if (client->core.closed) hf__client_wake_all(client, &client->core);
+}
+
+static int64_t next_us(const struct hf_client *client)
+{
+    int64_t core_us = hf__core_next_us(&client->core), watch_us = hf__watchers_next_us(client);
+    return core_us < watch_us ? core_us : watch_us;
+}
+
+/* With the mutex, which it lets go meanwhile. False: there is none. */
+static bool run_chore(struct hf_client *client)
+{
+    struct hf_list *node = hf__list_pop(&client->chores);
+    if (!node) return false;
+    struct hf_chore *chore = HF_CONTAINER(node, struct hf_chore, node);
+    pthread_mutex_unlock(&client->mutex);
+    chore->run(client, chore);
+    pthread_mutex_lock(&client->mutex);
+    return true;
+}
+
 static void *run(void *user)
 {
     struct hf_client *client = user;
     pthread_mutex_lock(&client->mutex);
     for (;;) {
-        int64_t now_us = hf__client_now_us(client);
-        hf__core_tick(&client->core, now_us);
-        int64_t watch_us = hf__watchers_run(client, now_us);
-        drain(client);
-        struct hf_list *node = hf__list_pop(&client->chores);
-        if (node) {
-            struct hf_chore *chore = HF_CONTAINER(node, struct hf_chore, node);
-            pthread_mutex_unlock(&client->mutex);
-            chore->run(client, chore);
-            pthread_mutex_lock(&client->mutex);
-            continue;
-        }
+        turn(client);
+        if (run_chore(client)) continue;
         if (client->stopping) break;
-        int64_t next_us = hf__core_next_us(&client->core);
-        if (client->core.closed) hf__client_wake_all(client, &client->core);
-        nap(client, next_us < watch_us ? next_us : watch_us);
+        nap(client, next_us(client));
     }
     pthread_mutex_unlock(&client->mutex);
     return NULL;
+}
+
+bool hf__client_is_thread(const struct hf_client *client)
+{
+    return (client->has_thread || client->processing) &&
+           pthread_equal(pthread_self(), client->thread);
+}
+
+/* ---- driven by another's loop ---- */
+
+/* A round of it, without waiting. With the mutex. */
+static void process(struct hf_client *client)
+{
+    enum { CHORES_MOST = 10000 }; /* then the loop has its turn */
+    pthread_mutex_unlock(&client->mutex);
+    hf__mailbox_run(&client->mailbox);
+    pthread_mutex_lock(&client->mutex);
+    turn(client);
+    client->processing = true;
+    for (int i = 0; i < CHORES_MOST && run_chore(client); i++) {
+    }
+    client->processing = false;
+}
+
+static int64_t timeout_ms(const struct hf_client *client)
+{
+    if (!hf__list_empty(&client->chores)) return 0;
+    int64_t at_us = next_us(client), now_us = hf__client_now_us(client);
+    if (at_us == HF_NEVER || at_us > now_us + LONGEST_NAP_MS * 1000) return LONGEST_NAP_MS;
+    return at_us > now_us ? (at_us - now_us + 999) / 1000 : 0;
+}
+
+/* Somebody who drives it waits. With the mutex. */
+static void pump(struct hf_client *client)
+{
+    struct pollfd ready = {.fd = client->mailbox.fd, .events = POLLIN};
+    flush(client);
+    int64_t ms = timeout_ms(client);
+    pthread_mutex_unlock(&client->mutex);
+    poll(&ready, 1, (int)ms);
+    pthread_mutex_lock(&client->mutex);
+    process(client);
+}
+
+static int check_driven(const struct hf_client *client, struct hf_error *reterr)
+{
+    if (!client || !client->driven)
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "this client has a thread of its own; set `driven` in its options");
+    if (!hf__client_is_ours(client))
+        return hf__error_set(reterr, HF_ERR_FORKED,
+                             "this client was made before fork(); make a new one in the child");
+    return 0;
+}
+
+int hf_client_fd(const struct hf_client *client)
+{
+    return check_driven(client, NULL) == 0 ? client->mailbox.fd : -1;
+}
+
+int64_t hf_client_timeout_ms(struct hf_client *client)
+{
+    if (check_driven(client, NULL) != 0) return -1;
+    pthread_mutex_lock(&client->mutex);
+    int64_t ms = timeout_ms(client);
+    pthread_mutex_unlock(&client->mutex);
+    return ms;
+}
+
+int hf_client_process(struct hf_client *client, struct hf_error *reterr)
+{
+    int code = check_driven(client, reterr);
+    if (code != 0) return code;
+    pthread_mutex_lock(&client->mutex);
+    if (hf__client_is_thread(client)) {
+        code = hf__error_set(reterr, HF_ERR_IN_CALLBACK, "callbacks run inside this call already");
+    } else {
+        client->thread = pthread_self();
+        process(client);
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return code;
 }
 
 void hf__client_chore(struct hf_client *client, struct hf_chore *chore)
@@ -212,7 +341,7 @@ int hf__client_enter_waiting(struct hf_client *client, struct hf_error *reterr)
 {
     int code = hf__client_enter(client, reterr);
     if (code != 0) return code;
-    if (!client->has_thread || !pthread_equal(pthread_self(), client->thread)) return 0;
+    if (!hf__client_is_thread(client)) return 0;
     pthread_mutex_unlock(&client->mutex);
     return hf__error_set(reterr, HF_ERR_IN_CALLBACK,
                          "this call waits, and callbacks must not; use its asynchronous form or "
@@ -263,7 +392,11 @@ void hf__waiter_wake(struct hf_waiter *waiter)
 
 void hf__waiter_wait(struct hf_client *client, struct hf_waiter *waiter)
 {
-    while (!waiter->done) pthread_cond_wait(&waiter->cond, &client->mutex);
+    bool drives = client->driven && pthread_equal(pthread_self(), client->thread);
+    while (!waiter->done) {
+        if (drives) pump(client);
+        else pthread_cond_wait(&waiter->cond, &client->mutex);
+    }
     hf__list_remove(&waiter->node);
     pthread_cond_destroy(&waiter->cond);
 }
@@ -343,15 +476,21 @@ void hf__client_ref(struct hf_client *client)
     client->refs++;
 }
 
+static void dissolve(struct hf_client *client)
+{
+    if (client->driven) hf__mailbox_close(&client->mailbox);
+    pthread_cond_destroy(&client->wake);
+    pthread_mutex_destroy(&client->mutex);
+    hf__arena_free(&client->arena);
+    hf__free(client);
+}
+
 static void destroy(struct hf_client *client)
 {
     hf__core_free(&client->core);
     for (struct hf_list *node; (node = hf__list_pop(&client->chores)) != NULL;) /* lines */
         hf__free(HF_CONTAINER(node, struct line, chore.node));
-    pthread_cond_destroy(&client->wake);
-    pthread_mutex_destroy(&client->mutex);
-    hf__arena_free(&client->arena);
-    hf__free(client);
+    dissolve(client);
 }
 
 void hf__client_unref_unlock(struct hf_client *client)
@@ -420,31 +559,29 @@ int hf_client_new(const struct hf_client_options *given, struct hf_client **ret,
     HF_OPTIONS(struct hf_client_options, options, given);
     struct hf_client *client = hf__calloc(1, sizeof *client);
     if (!client) return hf__error_no_memory(reterr);
-    client->pid = getpid();
+    client->process = hf__process();
     client->refs = 1;
     hf__list_init(&client->chores);
     hf__list_init(&client->waiters);
     hf__list_init(&client->calls);
+    hf__list_init(&client->outbox);
     hf__list_init(&client->watchers);
     if (pthread_mutex_init(&client->mutex, NULL) != 0 || init_cond(&client->wake) != 0) {
         hf__free(client);
         return hf__error_no_memory(reterr);
     }
-    int code = start_core(client, &options, reterr);
+    int code = options.driven ? hf__mailbox_open(&client->mailbox, reterr) : 0;
+    client->driven = options.driven && code == 0;
+    client->thread = pthread_self();
+    if (code == 0) code = start_core(client, &options, reterr);
     bool has_core = code == 0;
     if (code == 0 && (options.create_table || client->store->embedded))
         code = hf__table_ensure(client, reterr);
-    if (code == 0) code = start_thread(client, reterr);
+    if (code == 0 && !client->driven) code = start_thread(client, reterr);
     if (code != 0) {
         if (client->owns_store) hf__store_close(client->store);
-        if (!has_core) { /* nothing that destroy() would free */
-            pthread_cond_destroy(&client->wake);
-            pthread_mutex_destroy(&client->mutex);
-            hf__arena_free(&client->arena);
-            hf__free(client);
-        } else {
-            destroy(client);
-        }
+        if (has_core) destroy(client);
+        else dissolve(client);
         return code;
     }
     *ret = client;
@@ -458,12 +595,17 @@ static void recall(struct hf_client *client)
     if (client->owns_store) {
         pthread_mutex_unlock(&client->mutex);
         hf__store_close(client->store);
+        if (client->driven) hf__mailbox_run(&client->mailbox);
         pthread_mutex_lock(&client->mutex);
         return;
     }
     for (struct hf_list *at = client->calls.next; at != &client->calls; at = at->next)
         hf__store_cancel(client->store, HF_CONTAINER(at, struct hf_client_call, node)->id);
     while (!hf__list_empty(&client->calls)) {
+        if (client->driven) {
+            pump(client);
+            continue;
+        }
         client->woken = false;
         pthread_cond_wait(&client->wake, &client->mutex);
     }
@@ -485,6 +627,7 @@ int hf_client_close(struct hf_client *client, int64_t timeout_ms)
     struct hf_waiter waiter;
     int code = hf__client_enter_waiting(client, NULL);
     if (code != 0) return code;
+    if (client->driven) client->thread = pthread_self(); /* nobody else drives it any more */
     if (timeout_ms <= 0) timeout_ms = CLOSE_MS;
     if (timeout_ms > HF_LEASE_MAX_MS) timeout_ms = HF_LEASE_MAX_MS;
     code = hf__waiter_init(client, &waiter, &client->core, NULL);
@@ -500,8 +643,9 @@ int hf_client_close(struct hf_client *client, int64_t timeout_ms)
     /* The thread runs the callbacks that are left, and ends. */
     client->stopping = true;
     hf__client_leave(client);
-    pthread_join(client->thread, NULL);
+    if (!client->driven) pthread_join(client->thread, NULL);
     pthread_mutex_lock(&client->mutex);
+    if (client->driven) process(client);
     client->has_thread = false;
     recall(client);
     drain(client);

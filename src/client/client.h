@@ -1,6 +1,7 @@
 /*
  * The library's own view of a client: the protocol core, the store that serves
- * it, and the thread that runs alarms and callbacks.
+ * it, and what drives both. That is a thread of the client's own, or the loop of
+ * its user (`driven`), who calls hf_client_process.
  *
  * Invariants
  * L1  `mutex` guards everything below it, the core included. It is never held
@@ -11,7 +12,7 @@
  * L3  After every input the core is drained: requests are submitted, waiters
  *     woken, callbacks queued.
  * L4  Callbacks run on the client's thread only, in the order in which their
- *     causes happened.
+ *     causes happened; of a driven client that is whoever processes it.
  * L5  The client is freed with its last reference: the user's, one per lock
  *     handle, one per call that waits.
  */
@@ -67,13 +68,15 @@ struct hf_client_call {
 };
 
 struct hf_client {
-    pid_t pid;
+    uint64_t process;
     struct hf_arena arena; /* texts of the options */
     struct hf_store *store;
     bool owns_store;
     const struct hf_clock *clock;
     struct hf_log log;
-    pthread_t thread;
+    bool driven;
+    pthread_t thread;          /* its own, or of whoever drives it */
+    struct hf_mailbox mailbox; /* of a driven one: answers of the store */
 
     pthread_mutex_t mutex;
     pthread_cond_t wake; /* of the thread */
@@ -81,10 +84,13 @@ struct hf_client {
     struct hf_list chores;
     struct hf_list waiters;
     struct hf_list calls;    /* at the store */
+    struct hf_list outbox;   /* … or kept together for it, while `corked` */
     struct hf_list watchers; /* watch.c */
     int lines;               /* of the log, among the chores */
     uint32_t refs;
     bool has_thread;
+    bool processing; /* callbacks of a driven one run */
+    bool corked;
     bool stopping; /* the thread ends */
     bool closed;   /* nothing is submitted any more */
     bool woken;
@@ -110,6 +116,14 @@ void hf__client_chore(struct hf_client *client, struct hf_chore *chore);
 
 /* Hands an operation to the store; only while the client is not `closed`. */
 void hf__client_submit(struct hf_client *client, struct hf_client_call *call);
+/* Whether this is the thread that callbacks run on. */
+bool hf__client_is_thread(const struct hf_client *client);
+/*
+ * Of a driven client, by who drives it: what is asked of the store is kept together until it is
+ * uncorked, so that the store is woken once for all of it.
+ */
+void hf__client_cork(struct hf_client *client);
+void hf__client_uncork(struct hf_client *client);
 
 /*
  * Waiting for something, under the mutex. A waiter keeps the client: after
@@ -188,8 +202,9 @@ struct hf_attempt *hf__acquisition_attempt(const struct hf_acquisition *acquisit
 
 /* ---- watch.c ---- */
 
-/* Starts the looks that are due; returns when the next one is. */
-int64_t hf__watchers_run(struct hf_client *client, int64_t now_us);
+/* Starts the looks that are due. */
+void hf__watchers_run(struct hf_client *client, int64_t now_us);
+int64_t hf__watchers_next_us(const struct hf_client *client);
 void hf__watchers_close(struct hf_client *client);
 
 /* ---- inspect.c ---- */

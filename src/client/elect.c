@@ -131,7 +131,7 @@ static void free_election(struct hf_election *election)
     struct hf_client *client = election->client;
     hf_watch_stop(election->watcher);
     pthread_mutex_lock(&client->mutex);
-    bool in_callback = client->has_thread && pthread_equal(pthread_self(), client->thread);
+    bool in_callback = hf__client_is_thread(client);
     pthread_mutex_unlock(&client->mutex);
     if (!in_callback) hf__client_settle(client);
     hf__client_let_go(client);

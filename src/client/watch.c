@@ -107,26 +107,36 @@ static void looked(struct hf_client *client, struct hf_client_call *call)
     unref(watcher);
 }
 
-int64_t hf__watchers_run(struct hf_client *client, int64_t now_us)
+/* Whether it waits for its next look. */
+static bool is_asleep(const struct hf_client *client, const struct hf_watcher *watcher)
+{
+    return !watcher->stopped && !watcher->looking && !client->closed;
+}
+
+int64_t hf__watchers_next_us(const struct hf_client *client)
 {
     int64_t next_us = HF_NEVER;
     for (struct hf_list *at = client->watchers.next; at != &client->watchers; at = at->next) {
-        struct hf_watcher *watcher = HF_CONTAINER(at, struct hf_watcher, node);
-        if (watcher->stopped || watcher->looking || client->closed) continue;
-        if (watcher->next_us <= now_us) {
-            const struct hf_core_options *core = &client->core.options;
-            watcher->looking = true;
-            watcher->refs++;
-            memset(&watcher->look.call, 0, sizeof watcher->look.call);
-            watcher->look.call.arena = &watcher->arena;
-            core->format->read(&core->layout, &watcher->arena,
-                               hf__slice(watcher->name, watcher->name_len), &watcher->look.call.op);
-            hf__client_submit(client, &watcher->look);
-        } else if (watcher->next_us < next_us) {
-            next_us = watcher->next_us;
-        }
+        const struct hf_watcher *watcher = HF_CONTAINER(at, struct hf_watcher, node);
+        if (is_asleep(client, watcher) && watcher->next_us < next_us) next_us = watcher->next_us;
     }
     return next_us;
+}
+
+void hf__watchers_run(struct hf_client *client, int64_t now_us)
+{
+    for (struct hf_list *at = client->watchers.next; at != &client->watchers; at = at->next) {
+        struct hf_watcher *watcher = HF_CONTAINER(at, struct hf_watcher, node);
+        if (!is_asleep(client, watcher) || watcher->next_us > now_us) continue;
+        const struct hf_core_options *core = &client->core.options;
+        watcher->looking = true;
+        watcher->refs++;
+        memset(&watcher->look.call, 0, sizeof watcher->look.call);
+        watcher->look.call.arena = &watcher->arena;
+        core->format->read(&core->layout, &watcher->arena,
+                           hf__slice(watcher->name, watcher->name_len), &watcher->look.call.op);
+        hf__client_submit(client, &watcher->look);
+    }
 }
 
 void hf__watchers_close(struct hf_client *client)

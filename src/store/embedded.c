@@ -86,20 +86,30 @@ static int64_t store_us(const struct embedded *e)
 
 /* ---- completing ---- */
 
-static void complete(struct embedded *e, struct hf_call *call)
+static void finish(struct embedded *e, struct hf_call *call)
 {
     struct hf_answer *answer = &call->answer;
     answer->received_boot_us = boot_us(e);
     answer->store = hf__timeline_at(&e->timeline, answer->received_boot_us);
     if (answer->code == 0) answer->error = (struct hf_error){0};
+}
+
+static void complete(struct embedded *e, struct hf_call *call)
+{
+    finish(e, call);
     hf__call_done(&e->store, call);
 }
 
-static void fail(struct embedded *e, struct hf_call *call, const struct hf_error *error)
+static void set_failed(struct hf_call *call, const struct hf_error *error)
 {
     call->answer.has_item = false;
     call->answer.code = error->code;
     call->answer.error = *error;
+}
+
+static void fail(struct embedded *e, struct hf_call *call, const struct hf_error *error)
+{
+    set_failed(call, error);
     complete(e, call);
 }
 
@@ -230,17 +240,19 @@ static void write_some(struct embedded *e, struct hf_list *batch, struct hf_list
         error = (struct hf_error){0};
         code = try_batch(e, batch, ret_rest, true, &error);
     }
+    struct hf_mailbox *last = NULL;
     for (struct hf_list *node; (node = hf__list_pop(batch)) != NULL;) {
         struct hf_call *call = HF_CONTAINER(node, struct hf_call, node);
         if (code != 0 && rests_on_commit(call)) {
             struct hf_error mine = error;
             if (!hf__op_is_write(&call->op) && mine.code == HF_ERR_OUTCOME_UNKNOWN)
                 mine.code = HF_ERR_IO;
-            fail(e, call, &mine);
-        } else {
-            complete(e, call);
+            set_failed(call, &mine);
         }
+        finish(e, call);
+        hf__call_done_of_many(&e->store, call, &last);
     }
+    hf__call_done_of_many(&e->store, NULL, &last);
 }
 
 static void write_batch(struct embedded *e, struct hf_list *batch)
@@ -414,8 +426,9 @@ static void submit(struct hf_store *store, struct hf_call *call)
     bool writes = hf__op_is_write(&call->op) || e->reader_count == 0;
     struct queue *queue = writes ? &e->writes : &e->reads;
     pthread_mutex_lock(&e->mutex);
+    bool first = hf__list_empty(&queue->calls);
     hf__list_append(&queue->calls, &call->node);
-    pthread_cond_signal(&queue->filled);
+    if (first || !writes) pthread_cond_signal(&queue->filled); /* the writer takes all there is */
     pthread_mutex_unlock(&e->mutex);
 }
 

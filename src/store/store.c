@@ -97,14 +97,30 @@ void hf__store_pause(struct hf_store *store, bool paused)
 bool hf__store_read_here(struct hf_store *store, struct hf_call *call)
 {
     if (!store->engine->read_here || call->op.kind != HF_GET_ITEM) return false;
+    struct hf_mailbox *mailbox = call->mailbox;
     prepare(store, call);
-    return store->engine->read_here(store, call);
+    call->mailbox = NULL; /* it is called back here */
+    if (store->engine->read_here(store, call)) return true;
+    call->mailbox = mailbox;
+    return false;
+}
+
+void hf__call_done_of_many(struct hf_store *store, struct hf_call *call, struct hf_mailbox **last)
+{
+    struct hf_mailbox *mailbox = call ? call->mailbox : NULL;
+    if (*last && *last != mailbox) hf__mailbox_ring(*last);
+    *last = mailbox;
+    if (!call) return;
+    if (store->observe) store->observe(store->observe_user, call);
+    if (mailbox) hf__mailbox_put(mailbox, call);
+    else call->done(call);
 }
 
 void hf__call_done(struct hf_store *store, struct hf_call *call)
 {
-    if (store->observe) store->observe(store->observe_user, call);
-    call->done(call);
+    struct hf_mailbox *last = NULL;
+    hf__call_done_of_many(store, call, &last);
+    hf__call_done_of_many(store, NULL, &last);
 }
 
 void hf__store_cancel(struct hf_store *store, uint64_t id)
@@ -132,6 +148,7 @@ int hf__store_run(struct hf_store *store, struct hf_call *call)
     struct waiter waiter = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     call->done = wake;
     call->user = &waiter;
+    call->mailbox = NULL;
     hf__store_submit(store, call);
     pthread_mutex_lock(&waiter.mutex);
     while (!waiter.done) pthread_cond_wait(&waiter.changed, &waiter.mutex);

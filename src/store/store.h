@@ -8,8 +8,8 @@
  * Rules
  * S1  hf__store_submit may be called from any thread. It does not block, and it
  *     does not call `done` itself.
- * S2  `done` is called exactly once, on a thread of the store, with no lock
- *     held. It must not block and must not close the store; it may submit, but
+ * S2  `done` is called exactly once, with no lock held: on a thread of the store,
+ *     or, if the call names a mailbox, by whoever runs that. It must not block and must not close the store; it may submit, but
  *     not in answer to HF_ERR_CANCELLED: a store that is being closed gives that
  *     answer to everything, and closes when nothing more comes.
  * S3  Until `done` is called the call, its arena and all that the operation
@@ -31,18 +31,20 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "item/op.h"
+#include "store/mailbox.h"
 
 struct hf_store;
 struct hf_call;
 
 typedef void (*hf_call_fn)(struct hf_call *call);
 
-/* One operation on its way. Zero it, then set the first four members. */
+/* One operation on its way. Zero it, then set the first four members, and the fifth if wanted. */
 struct hf_call {
     struct hf_op op;
     struct hf_arena *arena; /* for the answer; usually the operation's own */
     hf_call_fn done;
     void *user;
+    struct hf_mailbox *mailbox; /* NULL: `done` is called by the store */
 
     struct hf_answer answer; /* when done */
 
@@ -112,6 +114,11 @@ int64_t hf__store_now_unix_us(const struct hf_store *store);
 
 /* Hands a call back (S2). */
 void hf__call_done(struct hf_store *store, struct hf_call *call);
+/*
+ * The same for several: their mailbox rings once, at the end. `last` is NULL at the beginning, and
+ * the end is a call that is NULL.
+ */
+void hf__call_done_of_many(struct hf_store *store, struct hf_call *call, struct hf_mailbox **last);
 
 struct hf_store_engine {
     void (*submit)(struct hf_store *store, struct hf_call *call);
