@@ -7,7 +7,8 @@
 
 #include "base/alloc.h"
 
-enum { ALIGN = 16, FIRST_CHUNK = 2048, LARGEST_CHUNK = 64 * 1024 };
+/* With its head, the first chunk is the largest piece that glibc's malloc keeps at hand. */
+enum { ALIGN = 16, FIRST_CHUNK = 1008, LARGEST_CHUNK = 64 * 1024 };
 
 struct hf_arena_chunk {
     struct hf_arena_chunk *next;

@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
+#include "base/process.h"
 #include "base/text.h"
 
-void hf__random_bytes(void *ret, size_t len)
+static void ask_kernel(void *ret, size_t len)
 {
     char *at = ret;
     while (len > 0) {
@@ -16,6 +18,29 @@ void hf__random_bytes(void *ret, size_t len)
         at += got;
         len -= (size_t)got;
     }
+}
+
+/* Asked for in advance. What was handed out is wiped; what a parent has is not for its child. */
+static __thread struct {
+    unsigned char bytes[256];
+    size_t left;
+    uint64_t process;
+} stock;
+
+void hf__random_bytes(void *ret, size_t len)
+{
+    if (len > sizeof stock.bytes / 4) {
+        ask_kernel(ret, len);
+        return;
+    }
+    if (stock.left < len || stock.process != hf__process()) {
+        ask_kernel(stock.bytes, sizeof stock.bytes);
+        stock.left = sizeof stock.bytes;
+        stock.process = hf__process();
+    }
+    stock.left -= len;
+    memcpy(ret, stock.bytes + stock.left, len);
+    explicit_bzero(stock.bytes + stock.left, len);
 }
 
 uint64_t hf__random_u64(void)

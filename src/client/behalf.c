@@ -201,6 +201,11 @@ void hf__client_by_grant(struct hf_client *client)
     hf__client_leave(client);
 }
 
+struct hf_mailbox *hf__client_mailbox(struct hf_client *client)
+{
+    return client->driven ? &client->mailbox : NULL;
+}
+
 size_t hf__client_queue(struct hf_client *client, const char *name)
 {
     if (hf__client_enter(client, NULL) != 0) return 0;

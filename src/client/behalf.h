@@ -76,6 +76,9 @@ struct hf_async *hf__async_begin(struct hf_client *client, hf_done_fn done, void
 /* From now on others may renew and release its locks by their grants. Before the first of them. */
 void hf__client_by_grant(struct hf_client *client);
 
+/* Of a driven client: calls at the store that name it come back on the thread that drives. */
+struct hf_mailbox *hf__client_mailbox(struct hf_client *client);
+
 /* How many wait for the lock here. */
 size_t hf__client_queue(struct hf_client *client, const char *name);
 /* Whoever waits is told that the client is being closed. */

@@ -43,34 +43,8 @@ void hf__client_submit(struct hf_client *client, struct hf_client_call *call)
     call->client = client;
     call->call.done = answered;
     call->call.mailbox = client->driven ? &client->mailbox : NULL;
-    if (client->corked) {
-        hf__list_append(&client->outbox, &call->node);
-        return;
-    }
     hf__list_append(&client->calls, &call->node);
     call->id = hf__store_submit(client->store, &call->call);
-}
-
-/* With the mutex. */
-static void flush(struct hf_client *client)
-{
-    for (struct hf_list *node; (node = hf__list_pop(&client->outbox)) != NULL;)
-        hf__client_submit(client, HF_CONTAINER(node, struct hf_client_call, node));
-}
-
-void hf__client_cork(struct hf_client *client)
-{
-    pthread_mutex_lock(&client->mutex);
-    client->corked = true;
-    pthread_mutex_unlock(&client->mutex);
-}
-
-void hf__client_uncork(struct hf_client *client)
-{
-    pthread_mutex_lock(&client->mutex);
-    client->corked = false;
-    flush(client);
-    pthread_mutex_unlock(&client->mutex);
 }
 
 static void answer_core(struct hf_client *client, struct hf_client_call *at)
@@ -237,7 +211,6 @@ static int64_t timeout_ms(const struct hf_client *client)
 static void pump(struct hf_client *client)
 {
     struct pollfd ready = {.fd = client->mailbox.fd, .events = POLLIN};
-    flush(client);
     int64_t ms = timeout_ms(client);
     pthread_mutex_unlock(&client->mutex);
     poll(&ready, 1, (int)ms);
@@ -393,6 +366,7 @@ void hf__waiter_wake(struct hf_waiter *waiter)
 void hf__waiter_wait(struct hf_client *client, struct hf_waiter *waiter)
 {
     bool drives = client->driven && pthread_equal(pthread_self(), client->thread);
+    if (drives) turn(client);
     while (!waiter->done) {
         if (drives) pump(client);
         else pthread_cond_wait(&waiter->cond, &client->mutex);
@@ -564,7 +538,6 @@ int hf_client_new(const struct hf_client_options *given, struct hf_client **ret,
     hf__list_init(&client->chores);
     hf__list_init(&client->waiters);
     hf__list_init(&client->calls);
-    hf__list_init(&client->outbox);
     hf__list_init(&client->watchers);
     if (pthread_mutex_init(&client->mutex, NULL) != 0 || init_cond(&client->wake) != 0) {
         hf__free(client);

@@ -84,15 +84,13 @@ struct hf_client {
     struct hf_list chores;
     struct hf_list waiters;
     struct hf_list calls;    /* at the store */
-    struct hf_list outbox;   /* … or kept together for it, while `corked` */
     struct hf_list watchers; /* watch.c */
     int lines;               /* of the log, among the chores */
     uint32_t refs;
     bool has_thread;
     bool processing; /* callbacks of a driven one run */
-    bool corked;
-    bool stopping; /* the thread ends */
-    bool closed;   /* nothing is submitted any more */
+    bool stopping;   /* the thread ends */
+    bool closed;     /* nothing is submitted any more */
     bool woken;
 };
 
@@ -118,12 +116,6 @@ void hf__client_chore(struct hf_client *client, struct hf_chore *chore);
 void hf__client_submit(struct hf_client *client, struct hf_client_call *call);
 /* Whether this is the thread that callbacks run on. */
 bool hf__client_is_thread(const struct hf_client *client);
-/*
- * Of a driven client, by who drives it: what is asked of the store is kept together until it is
- * uncorked, so that the store is woken once for all of it.
- */
-void hf__client_cork(struct hf_client *client);
-void hf__client_uncork(struct hf_client *client);
 
 /*
  * Waiting for something, under the mutex. A waiter keeps the client: after

@@ -189,6 +189,50 @@ void hf__loop_post(struct hf_loop *loop, struct hf_task *task)
     if (first && !on_own_thread(loop)) wake(loop);
 }
 
+struct waiting_call {
+    struct hf_task task;
+    void (*call)(void *user);
+    void *user;
+    pthread_mutex_t mutex;
+    pthread_cond_t over;
+    bool done;
+};
+
+static void run_call(struct hf_task *task)
+{
+    struct waiting_call *at = HF_CONTAINER(task, struct waiting_call, task);
+    at->call(at->user);
+    pthread_mutex_lock(&at->mutex);
+    at->done = true;
+    pthread_cond_signal(&at->over);
+    pthread_mutex_unlock(&at->mutex);
+}
+
+void hf__loop_call(struct hf_loop *loop, void (*call)(void *user), void *user)
+{
+    struct waiting_call at = {.task.run = run_call,
+                              .call = call,
+                              .user = user,
+                              .mutex = PTHREAD_MUTEX_INITIALIZER,
+                              .over = PTHREAD_COND_INITIALIZER};
+    if (!loop->started || on_own_thread(loop)) {
+        call(user);
+        return;
+    }
+    hf__list_init(&at.task.node);
+    hf__loop_post(loop, &at.task);
+    pthread_mutex_lock(&at.mutex);
+    while (!at.done) pthread_cond_wait(&at.over, &at.mutex);
+    pthread_mutex_unlock(&at.mutex);
+    pthread_cond_destroy(&at.over);
+    pthread_mutex_destroy(&at.mutex);
+}
+
+bool hf__loop_is_here(const struct hf_loop *loop)
+{
+    return on_own_thread(loop);
+}
+
 bool hf__loop_timer_init(struct hf_loop *loop, struct hf_timer *timer,
                          void (*run_timer)(struct hf_timer *timer))
 {

@@ -3,8 +3,8 @@
  * from other threads.
  *
  * Rules
- * L1  Everything but hf__loop_stop and hf__loop_post is for the loop's own
- *     thread once it runs: callbacks, tasks and timers.
+ * L1  Everything but hf__loop_stop, hf__loop_post and hf__loop_call is for the loop's
+ *     own thread once it runs: callbacks, tasks and timers.
  * L2  Tasks run in the order in which they were posted. What was posted before
  *     hf__loop_stop is run before it returns.
  * L3  A timer runs once, not before its time. A timer or watch may be removed
@@ -48,6 +48,12 @@ void hf__loop_stop(struct hf_loop *loop);
 
 /* From any thread. The task must stay until it has run. */
 void hf__loop_post(struct hf_loop *loop, struct hf_task *task);
+
+/* From any thread: runs it on the loop's own, and waits until it has. */
+void hf__loop_call(struct hf_loop *loop, void (*call)(void *user), void *user);
+
+/* Whether this is the loop's own thread. */
+bool hf__loop_is_here(const struct hf_loop *loop);
 
 int64_t hf__loop_now_us(const struct hf_loop *loop);
 

@@ -1,9 +1,9 @@
 /*
  * One HTTP request and its answer, as the routes see it.
  *
- * A route is called once, when the whole request is there, on a thread of the server that must not
- * wait. It answers, or starts something that answers later, from any thread; once, by
- * hf__exchange_done. What belongs to an exchange lives in its arena, which is not to be used by two
+ * A route is called once, when the whole request is there, on the service's loop, which must not
+ * wait (or, with --threads, on one of the server's). It answers, or starts something that answers
+ * later, from any thread; once, by hf__exchange_done. What belongs to an exchange lives in its arena, which is not to be used by two
  * threads at once.
  *
  * Invariants
@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/json_writer.h"
 #include "base/list.h"
+#include "runtime/loop.h"
 
 struct hf_service;
 struct hf_exchange;
@@ -86,6 +87,7 @@ struct hf_exchange {
     struct hf_socket *socket;
     int state;          /* atomic */
     bool for_operators; /* it came in at their port */
+    struct hf_task resume;
     bool begun;
     bool too_large;
     bool cut_off;    /* answered in the middle of its body, the rest of which is thrown away */

@@ -1,6 +1,10 @@
 /*
- * HTTP, by libmicrohttpd: an epoll thread pool. A connection whose request is being worked on is
- * suspended, and resumed by whoever answers.
+ * HTTP, by libmicrohttpd, on the service's loop: what comes in is read, worked on and answered in
+ * rounds of one thread, which drives the client, too. A connection whose request is being worked on
+ * is suspended, and resumed by whoever answers.
+ *
+ * With several threads, and for operators, libmicrohttpd has threads of its own; the loop drives the
+ * client alone then.
  *
  * Invariants
  * V1  A request is bounded before it is looked at: body, headers, connections, time.
@@ -10,6 +14,7 @@
 #include <microhttpd.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -30,6 +35,7 @@ struct gate {
     struct hf_server *server;
     struct MHD_Daemon *daemon; /* NULL: there is none */
     bool for_operators;
+    bool on_loop; /* otherwise on threads of its own */
 };
 
 struct hf_server {
@@ -38,9 +44,14 @@ struct hf_server {
     struct gate operators;
     struct hf_sockets sockets;
     int listen_fd; /* after quiesce; -1 */
+    struct hf_timer round;
+    struct hf_watch requests;
+    struct hf_watch locks;
 };
 
 /* ---- the exchange ---- */
+
+static void resume_here(struct hf_task *task);
 
 static enum hf_method method_of(const char *method)
 {
@@ -87,6 +98,8 @@ static struct hf_exchange *exchange_new(struct hf_service *service,
     exchange->path = hf__arena_copy(&exchange->arena, hf__slice_str(url));
     exchange->began_us = hf__service_now_us(service);
     exchange->caller.owner = "";
+    exchange->resume.run = resume_here;
+    hf__list_init(&exchange->resume.node);
     remote_of(connection, exchange->remote, sizeof exchange->remote);
     hf__buf_init(&exchange->body, HF_BODY_MAX);
     hf__buf_init(&exchange->answer, HF_ANSWER_MAX);
@@ -229,17 +242,35 @@ static void completed(void *user, struct MHD_Connection *connection, void **stat
 
 /* ---- answering ---- */
 
+static void resume_here(struct hf_task *task)
+{
+    struct hf_exchange *exchange = HF_CONTAINER(task, struct hf_exchange, resume);
+    struct hf_server *server = exchange->service->server;
+    MHD_resume_connection(exchange->connection);
+    hf__loop_timer_set(exchange->service->loop, &server->round, 0);
+}
+
+/* From any thread; once for each time it was suspended (V2). */
+static void resume(struct hf_exchange *exchange)
+{
+    struct hf_service *service = exchange->service;
+    bool on_loop = !exchange->for_operators && service->server->gate.on_loop;
+    if (!on_loop) MHD_resume_connection(exchange->connection);
+    else if (hf__loop_is_here(service->loop)) resume_here(&exchange->resume);
+    else hf__loop_post(service->loop, &exchange->resume);
+}
+
 void hf__exchange_done(struct hf_exchange *exchange)
 {
     if (__atomic_exchange_n(&exchange->state, READY, __ATOMIC_ACQ_REL) == SUSPENDED)
-        MHD_resume_connection(exchange->connection);
+        resume(exchange);
 }
 
 void hf__exchange_again(struct hf_exchange *exchange, void (*go)(struct hf_exchange *exchange))
 {
     exchange->again = go;
     if (__atomic_exchange_n(&exchange->state, READY, __ATOMIC_ACQ_REL) == SUSPENDED)
-        MHD_resume_connection(exchange->connection);
+        resume(exchange);
 }
 
 bool hf__exchange_is_gone(struct hf_exchange *exchange)
@@ -260,7 +291,7 @@ void hf__exchange_wake(struct hf_exchange *exchange)
                                         __ATOMIC_ACQUIRE))
             break;
     }
-    if (state == SUSPENDED) MHD_resume_connection(exchange->connection);
+    if (state == SUSPENDED) resume(exchange);
 }
 
 static ssize_t read_stream(void *user, uint64_t position, char *room, size_t size)
@@ -463,8 +494,9 @@ struct gate_options {
 
 static int open_gate(struct gate *gate, const struct gate_options *options, struct hf_error *reterr)
 {
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC |
-                     MHD_USE_ERROR_LOG | MHD_USE_SUPPRESS_DATE_NO_CLOCK; /* add_date */
+    unsigned flags = MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+                     MHD_USE_SUPPRESS_DATE_NO_CLOCK; /* add_date */
+    flags |= gate->on_loop ? MHD_USE_EPOLL : MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC;
     struct MHD_OptionItem secure[HF_TLS_OPTIONS] = {{MHD_OPTION_END, 0, NULL}};
     if (options->tls) {
         flags |= MHD_USE_TLS;
@@ -472,17 +504,90 @@ static int open_gate(struct gate *gate, const struct gate_options *options, stru
     }
     gate->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, handle, gate, MHD_OPTION_EXTERNAL_LOGGER, log_server, gate,
-        MHD_OPTION_LISTEN_SOCKET, options->listen_fd, MHD_OPTION_THREAD_POOL_SIZE, options->threads,
-        MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK, MHD_OPTION_CONNECTION_LIMIT,
-        options->connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT, options->connections_per_address,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)HF_HEADERS_MAX, MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)1024,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, completed, gate,
-        MHD_OPTION_NOTIFY_CONNECTION, notified, gate, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped,
-        NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY, secure, MHD_OPTION_END);
+        MHD_OPTION_LISTEN_SOCKET, options->listen_fd, MHD_OPTION_THREAD_POOL_SIZE,
+        gate->on_loop ? 0 : options->threads, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK,
+        MHD_OPTION_CONNECTION_LIMIT, options->connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        options->connections_per_address, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HF_HEADERS_MAX,
+        MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)1024, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_NOTIFY_COMPLETED, completed, gate, MHD_OPTION_NOTIFY_CONNECTION, notified, gate,
+        MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+        MHD_OPTION_ARRAY, secure, MHD_OPTION_END);
     if (gate->daemon) return 0;
     return hf__error_set(reterr, HF_ERR_IO, "the HTTP server could not be started%s",
                          options->tls ? "; do the certificate and the key belong together?" : "");
+}
+
+/* ---- the loop ---- */
+
+/* One round: the store's answers, what is due, requests; then the store is given what came of it. */
+static void run_round(struct hf_timer *timer)
+{
+    struct hf_server *server = HF_CONTAINER(timer, struct hf_server, round);
+    struct hf_service *service = server->service;
+    struct MHD_Daemon *daemon = server->gate.on_loop ? server->gate.daemon : NULL;
+    MHD_UNSIGNED_LONG_LONG http_ms;
+    hf__store_cork(service->store, true);
+    hf_client_process(service->client, NULL);
+    if (daemon) MHD_run(daemon);
+    hf__store_cork(service->store, false);
+    int64_t ms = hf_client_timeout_ms(service->client);
+    if (daemon && MHD_get_timeout(daemon, &http_ms) == MHD_YES && (int64_t)http_ms < ms)
+        ms = (int64_t)http_ms;
+    hf__loop_timer_set(service->loop, timer, hf__loop_now_us(service->loop) + ms * 1000);
+}
+
+/* A round is due; after all descriptors have been looked at. */
+static void requests_ready(struct hf_watch *watch, uint32_t events)
+{
+    struct hf_server *server = HF_CONTAINER(watch, struct hf_server, requests);
+    (void)events;
+    hf__loop_timer_set(server->service->loop, &server->round, 0);
+}
+
+static void locks_ready(struct hf_watch *watch, uint32_t events)
+{
+    struct hf_server *server = HF_CONTAINER(watch, struct hf_server, locks);
+    (void)events;
+    hf__loop_timer_set(server->service->loop, &server->round, 0);
+}
+
+static void begin_rounds(void *user)
+{
+    struct hf_server *server = user;
+    struct hf_loop *loop = server->service->loop;
+    server->locks = (struct hf_watch){hf_client_fd(server->service->client), locks_ready};
+    hf__loop_watch(loop, &server->locks, EPOLLIN, true);
+    if (server->gate.on_loop) {
+        const union MHD_DaemonInfo *info =
+            MHD_get_daemon_info(server->gate.daemon, MHD_DAEMON_INFO_EPOLL_FD);
+        server->requests = (struct hf_watch){info->epoll_fd, requests_ready};
+        hf__loop_watch(loop, &server->requests, EPOLLIN, true);
+    }
+    hf__loop_timer_set(loop, &server->round, 0);
+}
+
+static void quiesce(void *user)
+{
+    struct hf_server *server = user;
+    server->listen_fd = MHD_quiesce_daemon(server->gate.daemon);
+}
+
+/* The client is driven on. */
+static void close_gate(void *user)
+{
+    struct hf_server *server = user;
+    if (server->gate.on_loop) hf__loop_unwatch(server->service->loop, &server->requests);
+    MHD_stop_daemon(server->gate.daemon);
+    server->gate.daemon = NULL;
+    server->gate.on_loop = false;
+}
+
+static void end_rounds(void *user)
+{
+    struct hf_server *server = user;
+    hf__loop_unwatch(server->service->loop, &server->locks);
+    hf__loop_timer_done(server->service->loop, &server->round);
 }
 
 int hf__server_start(struct hf_service *service, const struct hf_server_options *options,
@@ -492,10 +597,14 @@ int hf__server_start(struct hf_service *service, const struct hf_server_options 
     if (!server) return hf__error_no_memory(reterr);
     server->service = service;
     server->listen_fd = -1;
-    server->gate = (struct gate){.server = server};
+    server->gate = (struct gate){.server = server, .on_loop = options->threads == 1};
     server->operators = (struct gate){.server = server, .for_operators = true};
     int code = hf__sockets_start(&server->sockets, service->limits.request_ms,
                                  &service->metrics.dropped_slow, reterr);
+    if (code == 0 && !hf__loop_timer_init(service->loop, &server->round, run_round)) {
+        hf__sockets_stop(&server->sockets);
+        code = hf__error_no_memory(reterr);
+    }
     if (code != 0) {
         hf__free(server);
         return code;
@@ -512,7 +621,10 @@ int hf__server_start(struct hf_service *service, const struct hf_server_options 
     };
     if (options->metrics_fd > 0) code = open_gate(&server->operators, &operators, reterr);
     if (code == 0) code = open_gate(&server->gate, &gate, reterr);
+    if (code == 0) hf__loop_call(service->loop, begin_rounds, server);
+    if (code == 0) code = hf__loop_start(service->loop, reterr);
     if (code == 0) return 0;
+    hf__server_close(server);
     hf__server_stop(server);
     service->server = *ret = NULL;
     return code;
@@ -525,14 +637,21 @@ bool hf__server_has_operators(const struct hf_server *server)
 
 void hf__server_quiesce(struct hf_server *server)
 {
-    server->listen_fd = MHD_quiesce_daemon(server->gate.daemon);
+    hf__loop_call(server->service->loop, quiesce, server);
+}
+
+void hf__server_close(struct hf_server *server)
+{
+    if (!server) return;
+    if (server->gate.daemon) hf__loop_call(server->service->loop, close_gate, server);
+    if (server->operators.daemon) MHD_stop_daemon(server->operators.daemon);
+    server->operators.daemon = NULL;
 }
 
 void hf__server_stop(struct hf_server *server)
 {
     if (!server) return;
-    if (server->gate.daemon) MHD_stop_daemon(server->gate.daemon);
-    if (server->operators.daemon) MHD_stop_daemon(server->operators.daemon);
+    hf__loop_call(server->service->loop, end_rounds, server);
     hf__sockets_stop(&server->sockets);
     if (server->listen_fd >= 0) close(server->listen_fd);
     hf__free(server);

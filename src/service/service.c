@@ -98,7 +98,11 @@ void hf__exchange_run(struct hf_exchange *exchange, const struct hf_op *op, hf_e
     }
     at->exchange = exchange;
     at->then = then;
-    at->call = (struct hf_call){.op = *op, .arena = &exchange->arena, .done = ran, .user = at};
+    at->call = (struct hf_call){.op = *op,
+                                .arena = &exchange->arena,
+                                .done = ran,
+                                .user = at,
+                                .mailbox = hf__client_mailbox(exchange->service->client)};
     struct hf_store *store = exchange->service->store;
     hf__list_init(&at->node);
     if (hf__store_read_here(store, &at->call)) return;
@@ -161,6 +165,7 @@ static int open_client(struct hf_service *service, const struct hf_serve_options
     client.heartbeat_ms = HF_NONE; /* callers renew */
     client.warn_ms = HF_NONE;
     client.session = HF_SESSION_OFF;
+    client.driven = true;
     bool native = !client.format || strcmp(client.format, "holdfast") == 0;
     if (native && service->store->embedded && client.skew_ms == 0)
         client.skew_ms = HF_NONE; /* there is one clock, and it is ours */
@@ -250,14 +255,14 @@ static int start_parts(struct hf_service *service, const struct hf_serve_options
 
 static void dismantle(struct hf_service *service)
 {
-    hf__server_stop(service->server);
+    hf__server_close(service->server);
     hf__workers_stop(service->workers);
     hf__events_halt(service->events);
-    if (service->client) {
-        if (service->sessions) hf__sessions_stop(service);
-        hf__client_leave_locks(service->client);
-        hf_client_close(service->client, CLOSE_MS);
-    }
+    if (service->client && service->sessions) hf__sessions_stop(service);
+    if (service->client) hf__client_leave_locks(service->client);
+    hf__server_stop(service->server);
+    if (service->loop) hf__loop_stop(service->loop);
+    if (service->client) hf_client_close(service->client, CLOSE_MS);
     hf__events_stop(service->events); /* the last locks have ended */
     hf__grants_stop(service);
     hf__auth_stop(service->auth);
@@ -296,8 +301,7 @@ int hf__service_start(const struct hf_serve_options *options, struct hf_service 
         service->secret_access_key =
             hf__arena_str(&service->arena, hf__slice_str(options->dynamodb_secret));
     }
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    int threads = options->threads > 0 ? options->threads : processors > 1 ? (int)processors : 2;
+    int threads = options->threads > 0 ? options->threads : 1;
     const struct hf_server_options server = {
         .listen_fd = options->listen_fd,
         .metrics_fd = options->metrics_fd,
@@ -305,6 +309,7 @@ int hf__service_start(const struct hf_serve_options *options, struct hf_service 
     };
     int code = service->arena.failed ? hf__error_no_memory(reterr) : 0;
     if (code == 0) code = open_store(service, options, reterr);
+    if (code == 0) code = hf__loop_new(service->store->clock, &service->loop, reterr);
     if (code == 0) code = open_client(service, options, reterr);
     if (code == 0) code = open_v1(service, options, reterr);
     if (code == 0) code = start_parts(service, options, reterr);

@@ -67,7 +67,8 @@ struct hf_service {
     const uint64_t *log_dropped;
     struct hf_limits limits;
     struct hf_store *store;
-    struct hf_client *client;
+    struct hf_client *client; /* driven by … */
+    struct hf_loop *loop;
     const char *v1_table;
     bool v1_own_table; /* not the one that the client uses */
     bool dynamodb;     /* the store is an embedded engine: its API is served */
@@ -110,7 +111,7 @@ struct hf_interval hf__service_time(struct hf_service *service);
 bool hf__service_time_is_fresh(struct hf_service *service);
 int64_t hf__service_now_us(const struct hf_service *service);
 
-/* An operation on the store for an exchange, on its arena; `then` runs on a thread of the store. */
+/* An operation on the store for an exchange, on its arena; `then` runs on the loop, or at once. */
 typedef void (*hf_exchange_fn)(struct hf_exchange *exchange, const struct hf_answer *answer);
 void hf__exchange_run(struct hf_exchange *exchange, const struct hf_op *op, hf_exchange_fn then);
 
@@ -162,7 +163,8 @@ int hf__server_start(struct hf_service *service, const struct hf_server_options 
 bool hf__server_has_operators(const struct hf_server *server);
 /* No new connections, but those of operators. */
 void hf__server_quiesce(struct hf_server *server);
-/* Every exchange must have been answered. */
+/* No connections. Every exchange must have been answered. The client is driven on. */
+void hf__server_close(struct hf_server *server);
 void hf__server_stop(struct hf_server *server);
 /* All of them, names in lower case, in the arena; no more than `most`. */
 size_t hf__exchange_headers(struct hf_exchange *exchange, struct hf_header *ret, size_t most);

@@ -54,6 +54,7 @@ struct embedded {
     pthread_cond_t idle;
     int busy;      /* threads that are in a transaction, or about to be */
     bool paused;   /* no more of them */
+    bool corked;   /* the writer need not be woken for what comes now */
     bool closing;  /* the readers end */
     bool draining; /* … and have ended: the writer completes what is left, and ends */
     int sweep_period_ms;
@@ -428,7 +429,8 @@ static void submit(struct hf_store *store, struct hf_call *call)
     pthread_mutex_lock(&e->mutex);
     bool first = hf__list_empty(&queue->calls);
     hf__list_append(&queue->calls, &call->node);
-    if (first || !writes) pthread_cond_signal(&queue->filled); /* the writer takes all there is */
+    /* The writer takes all there is, a reader one. */
+    if (writes ? first && !e->corked : true) pthread_cond_signal(&queue->filled);
     pthread_mutex_unlock(&e->mutex);
 }
 
@@ -483,6 +485,15 @@ static void pause_store(struct hf_store *store, bool paused)
         if (pthread_cond_timedwait(&e->idle, &e->mutex, &until) != 0) break;
     pthread_cond_broadcast(&e->writes.filled);
     pthread_cond_broadcast(&e->reads.filled);
+    pthread_mutex_unlock(&e->mutex);
+}
+
+static void cork_store(struct hf_store *store, bool corked)
+{
+    struct embedded *e = (struct embedded *)store;
+    pthread_mutex_lock(&e->mutex);
+    e->corked = corked;
+    if (!corked && !hf__list_empty(&e->writes.calls)) pthread_cond_signal(&e->writes.filled);
     pthread_mutex_unlock(&e->mutex);
 }
 
@@ -543,6 +554,7 @@ static const struct hf_store_engine embedded_engine = {
     .read_here = read_here,
     .cancel = cancel,
     .pause = pause_store,
+    .cork = cork_store,
     .close = close_store,
     .describe = describe,
     .now_unix_us = now_unix_us,

@@ -94,6 +94,11 @@ void hf__store_pause(struct hf_store *store, bool paused)
     if (store->engine->pause) store->engine->pause(store, paused);
 }
 
+void hf__store_cork(struct hf_store *store, bool corked)
+{
+    if (store->engine->cork) store->engine->cork(store, corked);
+}
+
 bool hf__store_read_here(struct hf_store *store, struct hf_call *call)
 {
     if (!store->engine->read_here || call->op.kind != HF_GET_ITEM) return false;

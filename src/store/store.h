@@ -104,6 +104,12 @@ void hf__store_cancel(struct hf_store *store, uint64_t id);
  */
 void hf__store_pause(struct hf_store *store, bool paused);
 
+/*
+ * Corked, the engine may wait for more before it begins anything: for whoever submits several calls
+ * one after the other, and uncorks it soon.
+ */
+void hf__store_cork(struct hf_store *store, bool corked);
+
 /* Submits and waits. Not from within `done`. Returns call->answer.code. */
 int hf__store_run(struct hf_store *store, struct hf_call *call);
 
@@ -126,6 +132,7 @@ struct hf_store_engine {
     int64_t (*now_unix_us)(const struct hf_store *store);            /* NULL: not known */
     void (*cancel)(struct hf_store *store, uint64_t id);
     void (*pause)(struct hf_store *store, bool paused); /* NULL: nobody waits for us */
+    void (*cork)(struct hf_store *store, bool corked);  /* NULL: it begins at once */
     void (*close)(struct hf_store *store);
     int (*describe)(struct hf_store *store, struct hf_store_info *ret, struct hf_error *reterr);
 };

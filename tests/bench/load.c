@@ -92,8 +92,8 @@ static size_t build(const struct connection *c, char *ret)
         snprintf(where, sizeof where, "/v1/bench/lock/job-%d-%d/%s", (int)getpid(), c->number,
                  c->step ? "release" : "acquire");
         snprintf(body, sizeof body,
-                 c->step ? "{\"instanceId\":\"i%d\"}"
-                         : "{\"instanceId\":\"i%d\",\"leaseDuration\":60}",
+                 c->step ? "{\"instanceId\":\"instance-%d\"}"
+                         : "{\"instanceId\":\"instance-%d\",\"leaseDuration\":60}",
                  c->number);
         return http_post(ret, where, body);
     }
