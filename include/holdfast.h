@@ -444,9 +444,27 @@ int hf_grant_release(struct hf_client *client, const char *grant, struct hf_erro
 
 /* ---- looking ---- */
 
+enum hf_lock_state {
+    HF_LOCK_FREE = 0,
+    HF_LOCK_HELD = 1,
+    HF_LOCK_EXPIRED = 2, /* nobody has taken it since its last lease ended: free for the taking */
+    HF_LOCK_DAMAGED = 3, /* its record makes no sense: nobody takes it, somebody should look */
+};
+/* "free", "held", "expired", "damaged". */
+const char *hf_lock_state_name(enum hf_lock_state state);
+
+/* Somebody who holds a lock, or waits for it. */
+struct hf_lock_party {
+    const char *owner;       /* NULL: not known */
+    const char *session;     /* that keeps it; NULL: none */
+    int64_t since_unix_ms;   /* 0: not known, as in the following */
+    int64_t lease_ms;        /* of a holder */
+    int64_t expires_unix_ms; /* of a holder, by the store's clock */
+};
+
 struct hf_lock_info {
     const char *name;
-    bool held;
+    bool held; /* or damaged: nobody else gets it now */
     bool shared;
     bool damaged;      /* the record makes no sense: nobody takes it, somebody should look */
     const char *owner; /* who holds it, or held it last; of a shared one, who came last */
@@ -461,10 +479,16 @@ struct hf_lock_info {
     const char *forced_by; /* who released it by force last, and why; NULL: nobody */
     const char *forced_reason;
     const char *damage;   /* the attribute that makes no sense; NULL: none */
-    int64_t waiters;      /* those who are known to wait: a writer, for shared holders to leave */
+    int64_t waiters;      /* those who are known to wait: in this client, or for readers to leave */
     const char *sort_key; /* hf_list, where the table has one; otherwise NULL */
     const struct hf_attribute *attributes; /* those beside the format's that are text */
     size_t attribute_count;
+    enum hf_lock_state state;
+    const struct hf_lock_party *held_by; /* all holders, as far as they are known */
+    size_t held_by_count;
+    const struct hf_lock_party *waiting; /* those of `waiters` that are known by more */
+    size_t waiting_count;
+    int64_t now_unix_ms; /* the store's time when it was looked at; 0: not known */
 };
 
 /* Who holds it, without acquiring. HF_ERR_ABSENT: never held, or long ago. Waits. */
@@ -483,7 +507,7 @@ struct hf_list_options {
 };
 
 struct hf_list_page {
-    const struct hf_lock_info *locks; /* in no order; expires and lease of own leases only */
+    const struct hf_lock_info *locks; /* in no order */
     size_t count;
     const char *cursor; /* NULL: this was the last page */
 };

@@ -12,6 +12,7 @@
 #include "cli/moment.h"
 #include "cli/terminal.h"
 #include "cli/wake.h"
+#include "client/info_json.h"
 
 enum { CLOSE_MS = 5000, PAGE = 1000, JSON_MAX = 64 << 20, TEXT_SIZE = 64 };
 
@@ -21,81 +22,50 @@ int64_t store_now_ms(struct hf_client *client)
     return hf_store_time(client, &lo_us, &hi_us, NULL) == 0 ? lo_us / 1000 : wall_ms();
 }
 
-/* Free although its record stands: whoever held it has let it expire. */
-static bool has_expired(const struct hf_lock_info *info, int64_t now_ms)
+/* Somebody's name is on it. */
+static bool is_taken(const struct hf_lock_info *info)
 {
-    return info->held && info->expires_unix_ms > 0 && info->expires_unix_ms < now_ms;
+    return info->state != HF_LOCK_FREE;
 }
 
-static const char *state_of(const struct hf_lock_info *info, int64_t now_ms)
+static const char *word_for(const struct hf_lock_info *info)
 {
-    if (info->damaged) return "damaged";
-    if (!info->held) return "free";
-    if (has_expired(info, now_ms)) return "expired";
-    return info->shared ? "shared" : "held";
+    return info->state == HF_LOCK_HELD && info->shared ? "shared" : hf_lock_state_name(info->state);
 }
 
-void put_lock(struct hf_json_writer *json, const struct hf_lock_info *info, int64_t now_ms)
+static int64_t now_of(const struct hf_lock_info *info)
+{
+    return info->now_unix_ms ? info->now_unix_ms : wall_ms();
+}
+
+void put_lock(struct hf_json_writer *json, const struct hf_lock_info *info)
 {
     hf__json_open(json, '{');
-    json_text(json, "name", info->name);
-    if (info->sort_key) json_text(json, "sort_key", info->sort_key);
-    json_text(json, "state", state_of(info, now_ms));
-    bool held = info->held && !has_expired(info, now_ms);
-    json_bool(json, "held", held);
-    json_text(json, "owner", held ? info->owner : NULL);
-    json_text(json, "last_owner", info->owner);
-    json_number(json, "token", info->token);
-    json_number(json, "holders", held ? info->holders : 0);
-    json_number(json, "waiters", info->waiters);
-    if (info->damage) json_text(json, "damage", info->damage);
-    json_number(json, "limit", info->limit);
-    json_moment(json, "since", held ? info->since_unix_ms : 0);
-    json_number(json, "lease_ms", info->lease_ms);
-    json_moment(json, "expires", info->held ? info->expires_unix_ms : 0);
-    hf__json_put_name(json, "data");
-    struct hf_slice data = hf__slice(info->data, info->data_size);
-    if (info->data && hf__utf8_valid(data)) hf__json_put_string(json, data);
-    else hf__json_put_null(json);
-    if (info->data && !hf__utf8_valid(data)) {
-        char *base64 = hf__malloc(HF_BASE64_SIZE(data.len));
-        hf__json_put_name(json, "data_base64");
-        if (base64)
-            hf__json_put_string(json,
-                                hf__slice(base64, hf__base64_encode(data.ptr, data.len, base64)));
-        else json->buf->failed = true;
-        hf__free(base64);
-    }
-    if (info->attribute_count > 0) {
-        hf__json_put_name(json, "attributes");
-        hf__json_open(json, '{');
-        for (size_t i = 0; i < info->attribute_count; i++) {
-            hf__json_put_key(json, hf__slice_str(info->attributes[i].name));
-            hf__json_put_string(json, hf__slice_str(info->attributes[i].text));
-        }
-        hf__json_close(json, '}');
-    }
-    json_text(json, "forced_by", info->forced_by);
-    json_text(json, "forced_reason", info->forced_reason);
+    hf__info_put(json, info, true);
+    /* The same once more, for people. */
+    json_moment(json, "since", is_taken(info) ? info->since_unix_ms : 0);
+    json_moment(json, "expires", info->expires_unix_ms);
     hf__json_close(json, '}');
 }
 
-static void print_json(const struct hf_lock_info *info, int64_t now_ms)
+static void print_json(const struct hf_lock_info *info)
 {
     struct hf_buf buf;
     struct hf_json_writer json;
     hf__buf_init(&buf, JSON_MAX);
     hf__json_writer_init(&json, &buf);
-    put_lock(&json, info, now_ms);
+    put_lock(&json, info);
     cli_print_json(&buf);
     hf__buf_free(&buf);
 }
 
-static enum style style_for(const struct hf_lock_info *info, int64_t now_ms)
+static enum style style_for(const struct hf_lock_info *info)
 {
-    if (info->damaged) return STYLE_BAD;
-    if (!info->held) return STYLE_DIM;
-    return has_expired(info, now_ms) ? STYLE_WARN : STYLE_GOOD;
+    static const enum style styles[] = {[HF_LOCK_FREE] = STYLE_DIM,
+                                        [HF_LOCK_HELD] = STYLE_GOOD,
+                                        [HF_LOCK_EXPIRED] = STYLE_WARN,
+                                        [HF_LOCK_DAMAGED] = STYLE_BAD};
+    return styles[info->state];
 }
 
 /* ---- get ---- */
@@ -109,17 +79,18 @@ static void print_field(const char *name, const char *value)
     putchar('\n');
 }
 
-static void print_details(const struct cli *cli, const struct hf_lock_info *info, int64_t now_ms)
+static void print_details(const struct cli *cli, const struct hf_lock_info *info)
 {
+    int64_t now_ms = now_of(info);
     char text[MOMENT_SIZE], more[TEXT_SIZE * 2];
-    printf("%-9s%s%s%s\n", "state", style_on(cli->colors, style_for(info, now_ms)),
-           state_of(info, now_ms), style_off(cli->colors));
+    printf("%-9s%s%s%s\n", "state", style_on(cli->colors, style_for(info)), word_for(info),
+           style_off(cli->colors));
     if (info->damage) {
         snprintf(more, sizeof more, "attribute \"%s\" makes no sense; nobody takes the lock",
                  info->damage);
         print_field("damage", more);
     }
-    if (info->owner) print_field(info->held ? "holder" : "last", info->owner);
+    if (info->owner) print_field(is_taken(info) ? "holder" : "last", info->owner);
     if (info->shared) {
         if (info->limit)
             snprintf(more, sizeof more, "%lld of %lld", (long long)info->holders,
@@ -127,15 +98,18 @@ static void print_details(const struct cli *cli, const struct hf_lock_info *info
         else snprintf(more, sizeof more, "%lld", (long long)info->holders);
         print_field("holders", more);
     }
-    if (info->waiters) print_field("waiters", "a writer waits for them to leave");
-    if (info->held && info->since_unix_ms) {
+    for (size_t i = 0; info->held_by_count > 1 && i < info->held_by_count; i++)
+        print_field("", info->held_by[i].owner ? info->held_by[i].owner : "?");
+    for (size_t i = 0; i < info->waiting_count; i++)
+        print_field(i == 0 ? "waiting" : "", info->waiting[i].owner ? info->waiting[i].owner : "?");
+    if (is_taken(info) && info->since_unix_ms) {
         char moment[MOMENT_SIZE];
         snprintf(more, sizeof more, "%s (%s)", moment_print(info->since_unix_ms, moment),
                  duration_print(now_ms - info->since_unix_ms, text));
         print_field("since", more);
     }
-    if (info->held && info->expires_unix_ms)
-        print_field("left", has_expired(info, now_ms)
+    if (is_taken(info) && info->expires_unix_ms)
+        print_field("left", info->state == HF_LOCK_EXPIRED
                                 ? "none: nobody has taken it since it expired"
                                 : duration_print(info->expires_unix_ms - now_ms, text));
     if (info->lease_ms) print_field("lease", duration_print(info->lease_ms, text));
@@ -174,13 +148,12 @@ static int get(struct cli *cli, void *at)
     int code = cli_open(cli, &(struct client_use){0}, &client, &error);
     if (code != 0) return cli_fail(cli, &error);
     code = hf_get(client, none.name, &info, &error);
-    int64_t now_ms = store_now_ms(client);
     hf_client_close(client, CLOSE_MS);
     if (code != 0 && code != HF_ERR_ABSENT) return cli_fail(cli, &error);
     const struct hf_lock_info *shown = code == 0 ? info : &none;
-    bool held = shown->held && !has_expired(shown, now_ms);
-    if (cli->settings.json) print_json(shown, now_ms);
-    else if (!cli->settings.quiet) print_details(cli, shown, now_ms);
+    bool held = shown->held;
+    if (cli->settings.json) print_json(shown);
+    else if (!cli->settings.quiet) print_details(cli, shown);
     hf_lock_info_free(info);
     return cli->settings.quiet && !held ? EXIT_NOT_ACQUIRED : 0;
 }
@@ -237,20 +210,22 @@ static size_t characters(const char *text)
     return count;
 }
 
-static void print_row(const struct cli *cli, const struct hf_lock_info *info, int64_t now_ms)
+static void print_row(const struct cli *cli, const struct hf_lock_info *info)
 {
+    int64_t now_ms = now_of(info);
     char age[MOMENT_SIZE] = "-", left[MOMENT_SIZE] = "-", token[24] = "-", state[TEXT_SIZE];
-    if (info->held && info->since_unix_ms) duration_print(now_ms - info->since_unix_ms, age);
-    if (info->held && info->expires_unix_ms) duration_print(info->expires_unix_ms - now_ms, left);
+    if (is_taken(info) && info->since_unix_ms) duration_print(now_ms - info->since_unix_ms, age);
+    if (is_taken(info) && info->expires_unix_ms)
+        duration_print(info->expires_unix_ms - now_ms, left);
     if (info->token) snprintf(token, sizeof token, "%lld", (long long)info->token);
-    snprintf(state, sizeof state, "%s", state_of(info, now_ms));
+    snprintf(state, sizeof state, "%s", word_for(info));
     if (info->held && info->shared)
         snprintf(state, sizeof state, "shared %lld", (long long)info->holders);
     print_safely(stdout, info->name);
     for (size_t i = characters(info->name); i < 28; i++) putchar(' ');
-    printf(" %s%-8s%s %8s %8s %-18s ", style_on(cli->colors, style_for(info, now_ms)), state,
+    printf(" %s%-8s%s %8s %8s %-18s ", style_on(cli->colors, style_for(info)), state,
            style_off(cli->colors), age, left, token);
-    print_safely(stdout, info->held && info->owner ? info->owner : "-");
+    print_safely(stdout, is_taken(info) && info->owner ? info->owner : "-");
     if (info->sort_key) {
         fputs("  ", stdout);
         print_safely(stdout, info->sort_key);
@@ -274,7 +249,6 @@ struct pages {
     const struct hf_lock_info **locks;
     size_t lock_count, lock_capacity;
     struct hf_arena arena;
-    int64_t at_ms; /* the store's time when they were read */
 };
 
 static void pages_free(struct pages *pages)
@@ -318,7 +292,7 @@ static int read_all(struct hf_client *client, const struct list_options *given, 
     return 0;
 }
 
-static void print_all_json(const struct pages *pages, bool held_only, int64_t now_ms)
+static void print_all_json(const struct pages *pages)
 {
     struct hf_buf buf;
     struct hf_json_writer json;
@@ -327,10 +301,7 @@ static void print_all_json(const struct pages *pages, bool held_only, int64_t no
     hf__json_open(&json, '{');
     hf__json_put_name(&json, "locks");
     hf__json_open(&json, '[');
-    for (size_t i = 0; i < pages->lock_count; i++) {
-        if (!held_only || !has_expired(pages->locks[i], now_ms))
-            put_lock(&json, pages->locks[i], now_ms);
-    }
+    for (size_t i = 0; i < pages->lock_count; i++) put_lock(&json, pages->locks[i]);
     hf__json_close(&json, ']');
     hf__json_close(&json, '}');
     cli_print_json(&buf);
@@ -348,20 +319,18 @@ static int list(struct cli *cli, void *at)
     int code = cli_open(cli, &(struct client_use){0}, &client, &error);
     if (code != 0) return cli_fail(cli, &error);
     code = read_all(client, given, &pages, &error);
-    int64_t now_ms = store_now_ms(client);
     hf_client_close(client, CLOSE_MS);
     if (code == 0 && cli->settings.json) {
-        print_all_json(&pages, given->held, now_ms);
+        print_all_json(&pages);
     } else if (code == 0) {
         if (!cli->settings.quiet && pages.lock_count > 0) print_header(cli);
         for (size_t i = 0; i < pages.lock_count; i++) {
-            if (given->held && has_expired(pages.locks[i], now_ms)) continue;
             if (cli->settings.quiet) {
                 print_safely(stdout, pages.locks[i]->name);
                 putchar('\n');
                 continue;
             }
-            print_row(cli, pages.locks[i], now_ms);
+            print_row(cli, pages.locks[i]);
         }
     }
     pages_free(&pages);
@@ -372,10 +341,7 @@ const struct command command_list = {
     .name = "list",
     .summary = "show all locks",
     .synopsis = "list [--prefix TEXT] [--held]",
-    .text =
-        "Shows the locks of the table, in the order of their names. With -q their names alone.\n"
-        "LEFT is not known of locks that a session keeps; holdfast get shows it (of up to 32\n"
-        "shared holders).",
+    .text = "Shows the locks of the table, in the order of their names. With -q their names alone.",
     .examples = "  holdfast list\n  holdfast list --held --prefix customer-\n"
                 "  holdfast list -o json | jq '.locks[] | select(.held) | .name'",
     .options = list_options,
@@ -404,7 +370,6 @@ struct watching {
     struct hf_client *client;
     pthread_mutex_t mutex;
     int64_t printed;
-    int64_t look_at_ms; /* boot clock: when what was printed last may have expired; 0: never */
 };
 
 static void print_change(struct watching *watching, const struct hf_lock_info *info)
@@ -419,7 +384,7 @@ static void print_change(struct watching *watching, const struct hf_lock_info *i
         hf__json_open(&json, '{');
         json_moment(&json, "at", now_ms);
         hf__json_put_name(&json, "lock");
-        put_lock(&json, info, now_ms);
+        put_lock(&json, info);
         hf__json_close(&json, '}');
         cli_print_json(&buf);
         hf__buf_free(&buf);
@@ -427,22 +392,19 @@ static void print_change(struct watching *watching, const struct hf_lock_info *i
         char at[MOMENT_SIZE];
         printf("%s  ", moment_print(now_ms, at));
         print_safely(stdout, info->name);
-        printf("  %s%s%s", style_on(cli->colors, style_for(info, now_ms)), state_of(info, now_ms),
+        printf("  %s%s%s", style_on(cli->colors, style_for(info)), word_for(info),
                style_off(cli->colors));
-        if (info->held && info->owner) {
+        if (is_taken(info) && info->owner) {
             fputs("  ", stdout);
             print_safely(stdout, info->owner);
         }
-        if (info->held && info->token) printf("  token %lld", (long long)info->token);
+        if (is_taken(info) && info->token) printf("  token %lld", (long long)info->token);
         if (info->held && info->holders > 1) printf("  %lld holders", (long long)info->holders);
         putchar('\n');
         fflush(stdout);
     }
     pthread_mutex_lock(&watching->mutex);
     watching->printed++;
-    watching->look_at_ms = 0;
-    if (info->held && info->expires_unix_ms > 0 && !has_expired(info, now_ms))
-        watching->look_at_ms = boot_ms() + info->expires_unix_ms - now_ms + 1;
     pthread_mutex_unlock(&watching->mutex);
 }
 
@@ -460,31 +422,6 @@ static bool has_enough(struct watching *watching, const struct watch_options *gi
     return enough || ferror(stdout);
 }
 
-/* A holder that dies changes nothing in the record; how long to wait before looking again. */
-static int64_t look_for_expiry(struct watching *watching)
-{
-    enum { AGAIN_MS = 1000 };
-    pthread_mutex_lock(&watching->mutex);
-    int64_t left = watching->look_at_ms ? watching->look_at_ms - boot_ms() : WAKE_NEVER;
-    bool due = watching->look_at_ms && left <= 0;
-    pthread_mutex_unlock(&watching->mutex);
-    if (!due) return left;
-    struct hf_lock_info *info = NULL;
-    if (hf_get(watching->client, watching->cli->arguments.at[0], &info, NULL) != 0) return AGAIN_MS;
-    int64_t now_ms = store_now_ms(watching->client);
-    if (has_expired(info, now_ms)) {
-        print_change(watching, info);
-    } else {
-        pthread_mutex_lock(&watching->mutex);
-        watching->look_at_ms = info->held && info->expires_unix_ms
-                                   ? boot_ms() + info->expires_unix_ms - now_ms + 1
-                                   : 0;
-        pthread_mutex_unlock(&watching->mutex);
-    }
-    hf_lock_info_free(info);
-    return AGAIN_MS;
-}
-
 static int watch_one(struct watching *watching, const struct watch_options *given)
 {
     struct hf_watcher *watcher;
@@ -499,18 +436,15 @@ static int watch_one(struct watching *watching, const struct watch_options *give
                     watching->cli->settings.poll_ms, on_change, watching, &watcher, &error);
     if (code != 0) return cli_fail(watching->cli, &error);
     while (!has_enough(watching, given) && !(signal > 0 && wake_is_end(signal)))
-        signal = wake_wait(look_for_expiry(watching));
+        signal = wake_wait(WAKE_NEVER);
     hf_watch_stop(watcher);
     return signal > 0 && wake_is_end(signal) ? EXIT_BY_SIGNAL + signal : 0;
 }
 
-/* `a` as it was then, `b` as it is now. */
-static bool has_changed(const struct hf_lock_info *a, int64_t then_ms, const struct hf_lock_info *b,
-                        int64_t now_ms)
+static bool has_changed(const struct hf_lock_info *a, const struct hf_lock_info *b)
 {
     const char *x = a->owner ? a->owner : "", *y = b->owner ? b->owner : "";
-    return has_expired(a, then_ms) != has_expired(b, now_ms) || a->held != b->held ||
-           a->damaged != b->damaged || a->token != b->token || a->holders != b->holders ||
+    return a->state != b->state || a->token != b->token || a->holders != b->holders ||
            a->since_unix_ms != b->since_unix_ms || strcmp(x, y) != 0;
 }
 
@@ -527,8 +461,7 @@ static void print_differences(struct watching *watching, const struct watch_opti
             const struct hf_lock_info gone = {.name = before->locks[i++]->name};
             print_change(watching, &gone);
         } else {
-            if (order > 0 ||
-                has_changed(before->locks[i], before->at_ms, now->locks[k], now->at_ms))
+            if (order > 0 || has_changed(before->locks[i], now->locks[k]))
                 print_change(watching, now->locks[k]);
             k++;
             if (order == 0) i++;
@@ -547,7 +480,6 @@ static int watch_many(struct watching *watching, const struct watch_options *giv
     while (code == 0 && !has_enough(watching, given) && !(signal > 0 && wake_is_end(signal))) {
         struct pages now = {0};
         code = read_all(watching->client, &all, &now, &error);
-        now.at_ms = store_now_ms(watching->client);
         if (code == 0) print_differences(watching, given, &before, &now);
         pages_free(&before);
         before = now;

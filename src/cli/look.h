@@ -8,6 +8,6 @@
 int64_t store_now_ms(struct hf_client *client);
 
 /* One object with all that is known of a lock. */
-void put_lock(struct hf_json_writer *json, const struct hf_lock_info *info, int64_t now_ms);
+void put_lock(struct hf_json_writer *json, const struct hf_lock_info *info);
 
 #endif

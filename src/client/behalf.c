@@ -201,6 +201,22 @@ void hf__client_by_grant(struct hf_client *client)
     hf__client_leave(client);
 }
 
+void hf__client_inspect(struct hf_client *client, struct hf_arena *arena, struct hf_slice name,
+                        struct hf_inspection *ret, struct hf_op *ret_op)
+{
+    const struct hf_core_options *core = &client->core.options; /* which never change */
+    hf__inspection_init(ret, core, arena);
+    core->format->read(&core->layout, arena, name, ret_op);
+}
+
+struct hf_lock_info *hf__inspected(struct hf_client *client, const struct hf_inspection *inspection)
+{
+    if (hf__client_enter(client, NULL) != 0) return NULL;
+    struct hf_lock_info *info = inspection->arena->failed ? NULL : hf__info_new(client, inspection);
+    pthread_mutex_unlock(&client->mutex);
+    return info;
+}
+
 struct hf_mailbox *hf__client_mailbox(struct hf_client *client)
 {
     return client->driven ? &client->mailbox : NULL;

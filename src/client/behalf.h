@@ -8,6 +8,7 @@
 #define HF_CLIENT_BEHALF_H
 
 #include "client/client.h"
+#include "lock/inspection.h"
 
 typedef void (*hf_done_fn)(void *user, int code, const struct hf_error *error);
 
@@ -78,6 +79,13 @@ void hf__client_by_grant(struct hf_client *client);
 
 /* Of a driven client: calls at the store that name it come back on the thread that drives. */
 struct hf_mailbox *hf__client_mailbox(struct hf_client *client);
+
+/* The inspection of one lock is begun: `ret_op` reads its record, which is then added to it. */
+void hf__client_inspect(struct hf_client *client, struct hf_arena *arena, struct hf_slice name,
+                        struct hf_inspection *ret, struct hf_op *ret_op);
+/* … and has ended: the result, with whoever waits for it here. NULL: out of memory. */
+struct hf_lock_info *hf__inspected(struct hf_client *client,
+                                   const struct hf_inspection *inspection);
 
 /* How many wait for the lock here. */
 size_t hf__client_queue(struct hf_client *client, const char *name);

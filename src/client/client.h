@@ -201,10 +201,9 @@ void hf__watchers_close(struct hf_client *client);
 
 /* ---- inspect.c ---- */
 
-/* One allocation: the info, and everything it points to behind it. */
-struct hf_lock_info *hf__info_new(const struct hf_core_options *core, struct hf_slice name,
-                                  const struct hf_record *record,
-                                  const struct hf_liveness *liveness);
+/* Of the first lock that was inspected, and whoever waits for it here. With the mutex. */
+struct hf_inspection;
+struct hf_lock_info *hf__info_new(struct hf_client *client, const struct hf_inspection *inspection);
 
 /* ---- table.c ---- */
 

@@ -6,6 +6,7 @@
 #include "client/client.h"
 #include "format/keyed.h"
 #include "item/key_condition.h"
+#include "lock/inspection.h"
 
 enum { PAGE = 100, PAGE_MAX = 10000, FORCE_MS = 60000 };
 
@@ -29,59 +30,119 @@ static bool is_extra(const struct hf_core_options *core, const struct hf_attr *a
            !hf__format_refuses_extra(core->format, &core->layout, attr->name);
 }
 
-static size_t texts_size(const struct hf_core_options *core, struct hf_slice name,
-                         const struct hf_record *record)
+static size_t party_size(const struct hf_party *party)
 {
-    size_t size = name.len + record->owner.len + record->data.len + record->forced_by.len +
+    return sizeof(struct hf_lock_party) + party->owner.len + party->session.len + 2;
+}
+
+static size_t info_size(const struct hf_core *core, const struct hf_view *view)
+{
+    const struct hf_record *record = view->record;
+    size_t size = view->name.len + record->owner.len + record->data.len + record->forced_by.len +
                   record->forced_reason.len + 5;
     for (size_t i = 0; i < record->item.count; i++) {
         const struct hf_attr *attr = &record->item.attrs[i];
-        if (is_extra(core, attr))
+        if (is_extra(&core->options, attr))
             size += sizeof(struct hf_attribute) + attr->name.len + attr->value.bytes.len + 2;
     }
+    for (size_t i = 0; i < view->held_by_count; i++) size += party_size(&view->held_by[i]);
+    for (size_t i = 0; i < view->waiting_count; i++) size += party_size(&view->waiting[i]);
+    for (const struct hf_attempt *at = NULL;
+         (at = hf__core_next_in_line(core, view->name, at)) != NULL;)
+        size += sizeof(struct hf_lock_party) + hf__grant_owner(core, at->grant).len + 2;
     return size;
 }
 
-/* `at` is aligned for anything. */
-static void put_attributes(struct hf_lock_info *info, char **at, const struct hf_core_options *core,
-                           const struct hf_record *record)
+/* `at` is aligned for anything, as long as only structs have been put there. */
+static void *put_structs(char **at, size_t size)
 {
-    struct hf_attribute *attributes = (struct hf_attribute *)*at;
-    for (size_t i = 0; i < record->item.count; i++)
-        info->attribute_count += is_extra(core, &record->item.attrs[i]);
-    *at += info->attribute_count * sizeof *attributes;
-    for (size_t i = 0, count = 0; count < info->attribute_count; i++) {
-        const struct hf_attr *attr = &record->item.attrs[i];
-        if (!is_extra(core, attr)) continue;
-        const char *text = put_text(at, attr->value.bytes);
-        attributes[count++] = (struct hf_attribute){put_text(at, attr->name), text ? text : ""};
-    }
-    info->attributes = info->attribute_count ? attributes : NULL;
+    void *place = *at;
+    *at += size;
+    return size ? place : NULL;
 }
 
-static void fill(struct hf_lock_info *info, char **at, const struct hf_core_options *core,
-                 struct hf_slice name, const struct hf_record *record,
-                 const struct hf_liveness *liveness)
+static void put_party(struct hf_lock_party *ret, char **at, const struct hf_party *party)
 {
+    *ret = (struct hf_lock_party){
+        .owner = put_text(at, party->owner),
+        .session = put_text(at, party->session),
+        .since_unix_ms = party->since_unix_ms,
+        .lease_ms = party->lease_ms,
+        .expires_unix_ms = party->expires_unix_ms,
+    };
+}
+
+static void put_attributes(struct hf_attribute *ret, char **at, const struct hf_core *core,
+                           const struct hf_record *record)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < record->item.count; i++) {
+        const struct hf_attr *attr = &record->item.attrs[i];
+        if (!is_extra(&core->options, attr)) continue;
+        const char *text = put_text(at, attr->value.bytes);
+        ret[count++] = (struct hf_attribute){put_text(at, attr->name), text ? text : ""};
+    }
+}
+
+static bool is_ours(const struct hf_core *core, const struct hf_view *view)
+{
+    for (const struct hf_attempt *at = NULL;
+         (at = hf__core_next_in_line(core, view->name, at)) != NULL;)
+        if (at->has_intent && hf__id_is(&at->intent, view->record->intent.grant)) return true;
+    return false;
+}
+
+/* Whoever waits: as the record says, and in this client. */
+static size_t put_waiting(struct hf_lock_party *ret, char **at, const struct hf_core *core,
+                          const struct hf_view *view, int64_t now_us)
+{
+    size_t count = 0;
+    struct hf_interval now = hf__store_time_at(&core->store_time, now_us);
+    if (view->waiting_count > 0 && !is_ours(core, view))
+        put_party(&ret[count++], at, &view->waiting[0]);
+    for (const struct hf_attempt *one = NULL;
+         (one = hf__core_next_in_line(core, view->name, one)) != NULL;) {
+        struct hf_party party = {.owner = hf__grant_owner(core, one->grant)};
+        if (now.known) party.since_unix_ms = (now.lo_unix_us - (now_us - one->began_us)) / 1000;
+        put_party(&ret[count++], at, &party);
+    }
+    return count;
+}
+
+static void fill(struct hf_lock_info *info, char **at, const struct hf_core *core,
+                 const struct hf_inspection *inspection, const struct hf_view *view, int64_t now_us)
+{
+    const struct hf_record *record = view->record;
     *info = (struct hf_lock_info){
-        .held = hf__record_is_held(record),
-        .shared = record->member_count > 0 || record->readers > 0,
+        .held = view->state == HF_LOCK_HELD || view->state == HF_LOCK_DAMAGED,
+        .state = view->state,
+        .shared = view->shared,
         .damaged = record->damaged,
         .damage = record->damage,
-        .waiters = record->has_intent ? 1 : 0,
         .token = record->token,
-        .holders = record->readers     ? record->readers
-                   : record->exclusive ? 1
-                                       : (int64_t)record->member_count,
-        .limit = record->limit == HF_READERS_LIMIT ? 0 : record->limit,
+        .holders = view->holders,
+        .limit = record->limit == HF_READERS_LIMIT || record->member_count == 0 ? 0 : record->limit,
         .since_unix_ms = record->since_unix_ms,
-        .lease_ms = liveness ? liveness->lease_ms : 0,
-        .expires_unix_ms = liveness ? liveness->expires_unix_ms : 0,
+        .lease_ms = view->lease_ms,
+        .expires_unix_ms = view->expires_unix_ms,
         .data_size = record->has_data ? record->data.len : 0,
+        .now_unix_ms = inspection->now.known ? inspection->now.lo_unix_us / 1000 : 0,
+        .held_by_count = view->held_by_count,
     };
-    if (record->member_count == 0) info->limit = 0;
-    put_attributes(info, at, core, record);
-    info->name = put_text(at, name);
+    for (size_t i = 0; i < record->item.count; i++)
+        info->attribute_count += is_extra(&core->options, &record->item.attrs[i]);
+    size_t in_line = hf__core_queue(core, view->name) + view->waiting_count;
+    struct hf_attribute *attributes = put_structs(at, info->attribute_count * sizeof *attributes);
+    struct hf_lock_party *held_by = put_structs(at, view->held_by_count * sizeof *held_by);
+    struct hf_lock_party *waiting = put_structs(at, in_line * sizeof *waiting);
+    if (attributes) put_attributes(attributes, at, core, record);
+    for (size_t i = 0; i < view->held_by_count; i++) put_party(&held_by[i], at, &view->held_by[i]);
+    info->waiting_count = waiting ? put_waiting(waiting, at, core, view, now_us) : 0;
+    info->waiters = (int64_t)info->waiting_count;
+    info->attributes = attributes;
+    info->held_by = held_by;
+    info->waiting = info->waiting_count ? waiting : NULL;
+    info->name = put_text(at, view->name);
     info->owner = put_text(at, record->owner);
     info->forced_by = put_text(at, record->forced_by);
     info->forced_reason = put_text(at, record->forced_reason);
@@ -92,15 +153,24 @@ static void fill(struct hf_lock_info *info, char **at, const struct hf_core_opti
     }
 }
 
-struct hf_lock_info *hf__info_new(const struct hf_core_options *core, struct hf_slice name,
-                                  const struct hf_record *record,
-                                  const struct hf_liveness *liveness)
+struct hf_lock_info *hf__info_new(struct hf_client *client, const struct hf_inspection *inspection)
 {
-    struct hf_lock_info *info = hf__malloc(sizeof *info + texts_size(core, name, record));
+    struct hf_view view;
+    hf__inspection_view(inspection, 0, &view);
+    if (inspection->arena->failed) return NULL;
+    const struct hf_core *core = &client->core;
+    struct hf_lock_info *info = hf__malloc(sizeof *info + info_size(core, &view));
     if (!info) return NULL;
     char *at = (char *)(info + 1);
-    fill(info, &at, core, name, record, liveness);
+    fill(info, &at, core, inspection, &view, hf__client_now_us(client));
     return info;
+}
+
+const char *hf_lock_state_name(enum hf_lock_state state)
+{
+    static const char *const names[] = {"free", "held", "expired", "damaged"};
+    size_t at = (size_t)state;
+    return at < sizeof names / sizeof names[0] ? names[at] : "unknown";
 }
 
 void hf_lock_info_free(struct hf_lock_info *info)
@@ -117,43 +187,18 @@ static int check_call(struct hf_client *client, const char *name, struct hf_erro
     return hf__client_hold(client, reterr);
 }
 
-/* When a session's lock expires stands in the session. */
-static int read_session(struct hf_client *client, struct hf_arena *arena, struct hf_slice session,
-                        struct hf_session_record *ret, struct hf_error *reterr)
+/* Reads what an inspection wants to know. */
+static int inspect(struct hf_client *client, struct hf_inspection *inspection,
+                   struct hf_error *reterr)
 {
-    const struct hf_core_options *core = &client->core.options;
-    struct hf_call call = {.arena = arena};
-    core->format->sessions->read(&core->layout, arena, session, &call.op);
-    int code = hf__client_run(client, &call, reterr);
-    if (code == 0)
-        core->format->sessions->parse(&core->layout, arena, call.answer.has_item, call.answer.item,
-                                      ret);
-    return code;
-}
-
-/* Shared holders live as long as the last of their sessions does; not known of many of them. */
-static int read_members(struct hf_client *client, struct hf_arena *arena,
-                        const struct hf_record *record, struct hf_liveness *ret,
-                        struct hf_error *reterr)
-{
-    enum { MOST = 32 };
-    *ret = (struct hf_liveness){0};
-    if (record->member_count > MOST) return 0;
-    ret->expires_unix_ms = 1; /* long ago */
-    for (size_t i = 0; i < record->member_count; i++) {
-        struct hf_session_record session = {0};
-        struct hf_slice id = record->members[i].session;
-        int code = id.len ? read_session(client, arena, id, &session, reterr) : 0;
+    struct hf_call call = {.arena = inspection->arena};
+    while (hf__inspection_next(inspection, &call.op)) {
+        int code = hf__client_run(client, &call, reterr);
         if (code != 0) return code;
-        const struct hf_liveness *alive = &session.liveness;
-        if (id.len && !session.exists) continue;
-        if (id.len == 0 || session.damaged || alive->expires_unix_ms == 0) {
-            ret->expires_unix_ms = 0; /* cannot be judged */
-            return 0;
-        }
-        if (alive->expires_unix_ms > ret->expires_unix_ms) *ret = *alive;
+        hf__inspection_answer(inspection, &call.answer);
+        call = (struct hf_call){.arena = inspection->arena};
     }
-    return 0;
+    return inspection->arena->failed ? hf__error_no_memory(reterr) : 0;
 }
 
 int hf_get(struct hf_client *client, const char *name, struct hf_lock_info **ret,
@@ -165,29 +210,22 @@ int hf_get(struct hf_client *client, const char *name, struct hf_lock_info **ret
     const struct hf_core_options *core = &client->core.options;
     struct hf_arena arena = {0};
     struct hf_call call = {.arena = &arena};
+    struct hf_inspection inspection;
+    hf__inspection_init(&inspection, core, &arena);
     core->format->read(&core->layout, &arena, hf__slice_str(name), &call.op);
     code = hf__client_run(client, &call, reterr);
     if (code == 0 && !call.answer.has_item)
         code = hf__error_set(reterr, HF_ERR_ABSENT, "there is no lock \"%s\"", name);
     if (code == 0) {
-        struct hf_record record;
-        struct hf_session_record session = {0};
-        core->format->parse(&core->layout, &arena, true, call.answer.item, &record);
-        const struct hf_liveness *liveness = record.exclusive ? &record.liveness : NULL;
-        if (record.exclusive && record.holder.session.len > 0) {
-            code = read_session(client, &arena, record.holder.session, &session, reterr);
-            liveness = session.exists && !session.damaged ? &session.liveness : NULL;
-        }
-        struct hf_liveness members;
-        if (record.member_count > 0) {
-            code = read_members(client, &arena, &record, &members, reterr);
-            liveness = &members;
-        }
-        if (code == 0 && arena.failed) code = hf__error_no_memory(reterr);
-        struct hf_lock_info *info =
-            code == 0 ? hf__info_new(core, hf__slice_str(name), &record, liveness) : NULL;
-        if (code == 0 && !info) code = hf__error_no_memory(reterr);
-        if (code == 0) *ret = info;
+        hf__inspection_time(&inspection, &call.answer);
+        hf__inspection_add(&inspection, hf__slice_str(name), true, call.answer.item);
+        code = inspect(client, &inspection, reterr);
+    }
+    if (code == 0) {
+        pthread_mutex_lock(&client->mutex);
+        *ret = hf__info_new(client, &inspection);
+        pthread_mutex_unlock(&client->mutex);
+        if (!*ret) code = hf__error_no_memory(reterr);
     }
     hf__arena_free(&arena);
     hf__client_let_go(client);
@@ -248,32 +286,64 @@ static int start_at(struct hf_arena *arena, const struct hf_layout *layout, cons
     return 0;
 }
 
-static int fill_page(struct page *page, const struct hf_core_options *core,
-                     const struct hf_layout *layout, const struct hf_answer *answer,
-                     const struct hf_list_options *options, struct hf_error *reterr)
+/* The locks among the items, and the sessions: those need not be read. */
+static void meet_items(struct hf_inspection *inspection, const struct hf_layout *layout,
+                       const struct hf_answer *answer, struct hf_slice prefix, size_t *ret_items)
 {
-    struct hf_slice prefix = hf__slice_str(options->prefix);
-    struct hf_lock_info *locks =
-        hf__arena_zalloc(&page->arena, answer->count ? answer->count : 1, sizeof *locks);
-    for (size_t i = 0; locks && i < answer->count; i++) {
+    const struct hf_core_options *core = inspection->core;
+    for (size_t i = 0; i < answer->count; i++) {
         struct hf_slice name;
-        if (!core->format->name_of(layout, &page->arena, answer->items[i], &name)) continue;
-        if (!hf__slice_starts(name, prefix)) continue;
-        struct hf_record record;
-        core->format->parse(&core->layout, &page->arena, true, answer->items[i], &record);
-        if (options->held_only && !hf__record_is_held(&record)) continue;
-        bool own = record.exclusive && record.holder.session.len == 0;
-        char *texts = hf__arena_alloc(&page->arena, texts_size(core, name, &record));
+        if (!core->format->name_of(layout, inspection->arena, answer->items[i], &name)) {
+            hf__inspection_meet(inspection, answer->items[i]);
+        } else if (hf__slice_starts(name, prefix)) {
+            ret_items[inspection->count] = i;
+            hf__inspection_add(inspection, name, true, answer->items[i]);
+        }
+    }
+}
+
+/* With the mutex. */
+static int fill_page(struct hf_client *client, struct page *page, const struct hf_layout *layout,
+                     const struct hf_inspection *inspection, const struct hf_answer *answer,
+                     const size_t *items, bool held_only, struct hf_error *reterr)
+{
+    struct hf_lock_info *locks =
+        hf__arena_zalloc(&page->arena, inspection->count + 1, sizeof *locks);
+    int64_t now_us = hf__client_now_us(client);
+    for (size_t i = 0; locks && i < inspection->count; i++) {
+        struct hf_view view;
+        hf__inspection_view(inspection, i, &view);
+        if (held_only && view.state != HF_LOCK_HELD && view.state != HF_LOCK_DAMAGED) continue;
+        char *texts = hf__arena_alloc(&page->arena, info_size(&client->core, &view));
         if (!texts) break;
         struct hf_lock_info *info = &locks[page->page.count++];
-        fill(info, &texts, core, name, &record, own ? &record.liveness : NULL);
-        const struct hf_value *sort = hf__item_get(answer->items[i], layout->sort_name);
+        fill(info, &texts, &client->core, inspection, &view, now_us);
+        const struct hf_value *sort = hf__item_get(answer->items[items[i]], layout->sort_name);
         if (sort && sort->type == HF_S) info->sort_key = hf__arena_str(&page->arena, sort->bytes);
     }
     page->page.locks = locks;
     if (answer->last_key.count > 0)
         page->page.cursor = cursor_of(&page->arena, layout, answer->last_key);
     return page->arena.failed ? hf__error_no_memory(reterr) : 0;
+}
+
+/* What was found, and who keeps it. */
+static int inspect_page(struct hf_client *client, struct page *page, const struct hf_layout *layout,
+                        const struct hf_answer *answer, const struct hf_list_options *options,
+                        struct hf_error *reterr)
+{
+    struct hf_inspection inspection;
+    size_t *items = hf__arena_zalloc(&page->arena, answer->count + 1, sizeof *items);
+    if (!items) return hf__error_no_memory(reterr);
+    hf__inspection_init(&inspection, &client->core.options, &page->arena);
+    hf__inspection_time(&inspection, answer);
+    meet_items(&inspection, layout, answer, hf__slice_str(options->prefix), items);
+    int code = inspect(client, &inspection, reterr);
+    if (code != 0) return code;
+    pthread_mutex_lock(&client->mutex);
+    code = fill_page(client, page, layout, &inspection, answer, items, options->held_only, reterr);
+    pthread_mutex_unlock(&client->mutex);
+    return code;
 }
 
 int hf_list(struct hf_client *client, const struct hf_list_options *given,
@@ -320,7 +390,7 @@ int hf_list(struct hf_client *client, const struct hf_list_options *given,
     if (options.cursor)
         code = start_at(&page->arena, &layout, options.cursor, &call.op.start_key, reterr);
     if (code == 0) code = hf__client_run(client, &call, reterr);
-    if (code == 0) code = fill_page(page, core, &layout, &call.answer, &options, reterr);
+    if (code == 0) code = inspect_page(client, page, &layout, &call.answer, &options, reterr);
     if (code == 0) *ret = &page->page;
     else hf_list_page_free(&page->page);
     hf__client_let_go(client);

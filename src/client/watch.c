@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "client/client.h"
+#include "lock/inspection.h"
 
 struct hf_watcher {
     struct hf_client_call look;
@@ -15,6 +16,7 @@ struct hf_watcher {
     struct hf_list node; /* client->watchers */
     struct hf_client *client;
     struct hf_arena arena; /* of the look */
+    struct hf_inspection inspection;
     int64_t interval_ms;
     int64_t next_us;
     hf_watch_fn changed;
@@ -46,10 +48,11 @@ static uint64_t digest_bytes(uint64_t digest, const void *bytes, size_t len)
     return (digest ^ len) * 1099511628211u;
 }
 
-static uint64_t digest(const struct hf_record *record)
+static uint64_t digest(const struct hf_view *view)
 {
-    int64_t numbers[] = {record->exists,       record->damaged, record->exclusive, record->token,
-                         record->member_count, record->limit,   record->readers};
+    const struct hf_record *record = view->record;
+    int64_t numbers[] = {record->exists, view->state,   record->exclusive, record->token,
+                         view->holders,  record->limit, record->readers};
     uint64_t all = digest_bytes(14695981039346656037u, numbers, sizeof numbers);
     /* Some formats know a grant only by its signs of life. */
     bool has_grant = record->holder.grant.ptr != record->liveness.version.ptr;
@@ -76,32 +79,50 @@ static void tell(struct hf_client *client, struct hf_chore *chore)
     pthread_mutex_unlock(&client->mutex);
 }
 
+/* It is all known. */
+static void compare(struct hf_client *client, struct hf_watcher *watcher)
+{
+    struct hf_view view;
+    hf__inspection_view(&watcher->inspection, 0, &view);
+    uint64_t now = digest(&view);
+    if (watcher->arena.failed || (watcher->has_last && watcher->last == now)) return;
+    struct hf_lock_info *news = hf__info_new(client, &watcher->inspection);
+    if (!news) return; /* without memory it is told after the next look */
+    watcher->has_last = true;
+    watcher->last = now;
+    hf__free(watcher->news);
+    watcher->news = news;
+    if (hf__list_empty(&watcher->chore.node)) watcher->refs++;
+    hf__client_chore(client, &watcher->chore);
+}
+
+/* The look goes on, if there is more to read. */
+static bool read_on(struct hf_client *client, struct hf_watcher *watcher)
+{
+    watcher->look.call = (struct hf_call){.arena = &watcher->arena};
+    if (client->closed || watcher->arena.failed ||
+        !hf__inspection_next(&watcher->inspection, &watcher->look.call.op))
+        return false;
+    hf__client_submit(client, &watcher->look);
+    return true;
+}
+
 static void looked(struct hf_client *client, struct hf_client_call *call)
 {
     struct hf_watcher *watcher = HF_CONTAINER(call, struct hf_watcher, look);
     const struct hf_answer *answer = &call->call.answer;
-    const struct hf_core_options *core = &client->core.options;
+    struct hf_inspection *inspection = &watcher->inspection;
+    if (answer->code == 0 && !watcher->stopped) {
+        if (inspection->count > 0) hf__inspection_answer(inspection, answer);
+        else
+            hf__inspection_add(inspection, hf__slice(watcher->name, watcher->name_len),
+                               answer->has_item, answer->item);
+        hf__inspection_time(inspection, answer);
+        if (read_on(client, watcher)) return;
+        if (!client->closed && !watcher->arena.failed) compare(client, watcher);
+    }
     watcher->looking = false;
     watcher->next_us = hf__client_now_us(client) + watcher->interval_ms * 1000;
-    if (answer->code == 0 && !watcher->stopped) {
-        struct hf_record record;
-        core->format->parse(&core->layout, &watcher->arena, answer->has_item, answer->item,
-                            &record);
-        uint64_t now = digest(&record);
-        bool changed = !watcher->arena.failed && (!watcher->has_last || watcher->last != now);
-        struct hf_lock_info *news =
-            changed ? hf__info_new(core, hf__slice(watcher->name, watcher->name_len), &record,
-                                   record.exclusive ? &record.liveness : NULL)
-                    : NULL;
-        if (news) { /* without memory it is told after the next look */
-            watcher->has_last = true;
-            watcher->last = now;
-            hf__free(watcher->news);
-            watcher->news = news;
-            if (hf__list_empty(&watcher->chore.node)) watcher->refs++;
-            hf__client_chore(client, &watcher->chore);
-        }
-    }
     hf__arena_reset(&watcher->arena);
     watcher->arena.failed = false;
     unref(watcher);
@@ -133,6 +154,7 @@ void hf__watchers_run(struct hf_client *client, int64_t now_us)
         watcher->refs++;
         memset(&watcher->look.call, 0, sizeof watcher->look.call);
         watcher->look.call.arena = &watcher->arena;
+        hf__inspection_init(&watcher->inspection, core, &watcher->arena);
         core->format->read(&core->layout, &watcher->arena,
                            hf__slice(watcher->name, watcher->name_len), &watcher->look.call.op);
         hf__client_submit(client, &watcher->look);

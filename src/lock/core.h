@@ -319,6 +319,7 @@ struct hf_attempt {
     bool heard;     /* the store answered at least once */
     int failures;
     int rushes; /* tries without waiting in between */
+    int64_t began_us;
     int64_t deadline_us;
     int64_t poll_ms;
     int64_t wake_us;
@@ -420,6 +421,9 @@ void hf__core_leave_all(struct hf_core *core, int64_t now_us);
 void hf__lease_unref(struct hf_core *core, struct hf_lease *lease);
 /* How many want this lock here. */
 size_t hf__core_queue(const struct hf_core *core, struct hf_slice name);
+/* One of them after the other, first in line first; `at` is NULL at first, as is the end. */
+struct hf_attempt *hf__core_next_in_line(const struct hf_core *core, struct hf_slice name,
+                                         const struct hf_attempt *at);
 
 /*
  * Acting by grant (adopt.c): for a lock that was acquired by another process, or by this one before

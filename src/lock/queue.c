@@ -104,6 +104,15 @@ size_t hf__core_queue(const struct hf_core *core, struct hf_slice name)
     return count;
 }
 
+struct hf_attempt *hf__core_next_in_line(const struct hf_core *core, struct hf_slice name,
+                                         const struct hf_attempt *at)
+{
+    const struct hf_name *found = at ? at->name : hf__name_find(core, name);
+    if (!found) return NULL;
+    struct hf_list *next = at ? at->of_name.next : found->attempts.next;
+    return next == &found->attempts ? NULL : HF_CONTAINER(next, struct hf_attempt, of_name);
+}
+
 /* Re-entrant, or held here by somebody else: decided without asking the store. */
 static void begin(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
@@ -168,6 +177,7 @@ int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t n
     if (want->session) want->session->refs++;
     attempt->use_session = !own;
     attempt->poll_ms = FIRST_POLL_MS;
+    attempt->began_us = now_us;
     attempt->deadline_us = want->timeout_ms == 0 || want->timeout_ms == HF_NEVER
                                ? HF_NEVER
                                : now_us + want->timeout_ms * 1000;

@@ -38,22 +38,6 @@ void hf__put_bool(struct hf_json_writer *json, const char *name, bool value)
     hf__json_put_bool(json, value);
 }
 
-void hf__put_data(struct hf_json_writer *json, struct hf_arena *arena, const void *data,
-                  size_t size)
-{
-    struct hf_slice bytes = hf__slice(data, size);
-    if (!data) return;
-    if (hf__utf8_valid(bytes)) {
-        hf__json_put_name(json, "data");
-        hf__json_put_string(json, bytes);
-        return;
-    }
-    char *text = hf__arena_alloc(arena, HF_BASE64_SIZE(size));
-    if (!text) return;
-    hf__base64_encode(data, size, text);
-    hf__put_text(json, "data_base64", text);
-}
-
 void hf__answer_error(struct hf_exchange *exchange, int status, const char *name,
                       const char *format, ...)
 {

@@ -271,7 +271,9 @@ static void compare(struct hf_events *events, const struct hf_lock_info *info, i
     bool other = info->token != known->token ||
                  strcmp(info->owner ? info->owner : "", known->owner ? known->owner : "") != 0;
     struct hf_happening what = {
-        .type = info->held ? "granted" : "released",
+        .type = info->held                       ? "granted"
+                : info->state == HF_LOCK_EXPIRED ? "expired"
+                                                 : "released",
         .lock = info->name,
         .owner = info->owner,
         .token = info->token,

@@ -124,9 +124,6 @@ void hf__answer_failure(struct hf_exchange *exchange, int code, const struct hf_
 void hf__put_text(struct hf_json_writer *json, const char *name, const char *text);
 void hf__put_number(struct hf_json_writer *json, const char *name, int64_t number);
 void hf__put_bool(struct hf_json_writer *json, const char *name, bool value);
-/* As text if it is UTF-8, otherwise as name_base64. */
-void hf__put_data(struct hf_json_writer *json, struct hf_arena *arena, const void *data,
-                  size_t size);
 
 /* Decodes %XX (and + as a space, if told); false if it makes no sense or is not UTF-8. */
 bool hf__percent_decode(struct hf_arena *arena, struct hf_slice text, bool plus,

@@ -20,8 +20,4 @@ bool hf__v2_lease_is_good(struct hf_exchange *exchange, int64_t lease_ms);
  */
 int64_t hf__left_for_caller(int64_t left_ms, int64_t lease_ms);
 
-/* A lock as it stands in the table; members of an object. */
-void hf__put_lock(struct hf_exchange *exchange, struct hf_json_writer *json,
-                  const struct hf_lock_info *info);
-
 #endif

@@ -6,9 +6,10 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "client/info_json.h"
 #include "service/lock.h"
 
-enum { SESSIONS_READ = 32, PAGE = 100, PAGE_MOST = 1000, NAME_MOST = 1024 };
+enum { PAGE = 100, PAGE_MOST = 1000, NAME_MOST = 1024 };
 
 /* ---- what may not be ---- */
 
@@ -73,145 +74,69 @@ int64_t hf__left_for_caller(int64_t left_ms, int64_t lease_ms)
     return left > 0 ? left : 0;
 }
 
-/* ---- answers ---- */
-
-static void put_texts(struct hf_json_writer *json, const struct hf_lock_info *info)
-{
-    if (info->attribute_count == 0) return;
-    hf__json_put_name(json, "attributes");
-    hf__json_open(json, '{');
-    for (size_t i = 0; i < info->attribute_count; i++) {
-        hf__json_put_key(json, hf__slice_str(info->attributes[i].name));
-        hf__json_put_string(json, hf__slice_str(info->attributes[i].text));
-    }
-    hf__json_close(json, '}');
-}
-
-void hf__put_lock(struct hf_exchange *exchange, struct hf_json_writer *json,
-                  const struct hf_lock_info *info)
-{
-    struct hf_service *service = exchange->service;
-    struct hf_interval now = hf__service_time(service);
-    hf__put_text(json, "name", info->name);
-    hf__put_bool(json, "held", info->held);
-    if (info->damaged) hf__put_text(json, "damaged", info->damage);
-    if (info->owner) hf__put_text(json, "owner", info->owner);
-    if (info->held) hf__put_text(json, "mode", info->shared ? "shared" : "exclusive");
-    hf__put_number(json, "token", info->token);
-    hf__put_number(json, "holders", info->holders);
-    if (info->limit) hf__put_number(json, "limit", info->limit);
-    if (info->since_unix_ms) hf__put_number(json, "since_unix_ms", info->since_unix_ms);
-    if (info->lease_ms) hf__put_number(json, "lease_ms", info->lease_ms);
-    if (info->expires_unix_ms) {
-        int64_t left_ms = info->expires_unix_ms - now.lo_unix_us / 1000;
-        hf__put_number(json, "expires_unix_ms", info->expires_unix_ms);
-        if (now.known && info->held) hf__put_number(json, "left_ms", left_ms > 0 ? left_ms : 0);
-        if (now.known && info->held && left_ms <= 0) hf__put_bool(json, "expired", true);
-    }
-    hf__put_number(json, "waiters",
-                   info->waiters + (int64_t)hf__client_queue(service->client, info->name));
-    hf__put_data(json, &exchange->arena, info->data, info->data_size);
-    if (info->forced_by) hf__put_text(json, "forced_by", info->forced_by);
-    if (info->forced_reason) hf__put_text(json, "forced_reason", info->forced_reason);
-    put_texts(json, info);
-}
-
 /* ---- one lock ---- */
 
 struct look {
-    struct hf_record record;
-    struct hf_liveness liveness; /* of its latest session */
-    bool has_liveness;
-    size_t next;  /* the session to read */
-    bool is_gone; /* the session that kept it is no more */
+    struct hf_inspection inspection;
+    bool has_record;
 };
 
 static void answer(struct hf_exchange *exchange)
 {
     const struct look *look = exchange->user;
-    const struct hf_core_options *core = &exchange->service->client->core.options;
     struct hf_json_writer json;
-    if (!look->record.exists) {
+    if (!look->has_record) {
         answer_absent(exchange);
         return;
     }
-    const struct hf_liveness *liveness = look->has_liveness       ? &look->liveness
-                                         : look->record.exclusive ? &look->record.liveness
-                                                                  : NULL;
-    struct hf_lock_info *info = hf__info_new(core, exchange->parts[2], &look->record, liveness);
+    struct hf_lock_info *info = hf__inspected(exchange->service->client, &look->inspection);
     if (!info) {
         hf__answer_error(exchange, 503, "no-memory", "out of memory");
         return;
     }
-    if (look->is_gone) { /* whoever asks for it gets it */
-        info->held = false;
-        info->holders = 0;
-    }
     exchange->token = info->token;
     hf__answer_begin(exchange, 200, &json);
-    hf__put_lock(exchange, &json, info);
+    hf__info_put(&json, info, false);
     hf_lock_info_free(info);
     hf__answer_end(exchange, &json);
 }
 
-static void read_session(struct hf_exchange *exchange);
+static void got_session(struct hf_exchange *exchange, const struct hf_answer *got);
+
+static void read_on(struct hf_exchange *exchange)
+{
+    struct look *look = exchange->user;
+    struct hf_op op;
+    if (hf__inspection_next(&look->inspection, &op)) hf__exchange_run(exchange, &op, got_session);
+    else answer(exchange);
+}
 
 static void got_session(struct hf_exchange *exchange, const struct hf_answer *got)
 {
     struct look *look = exchange->user;
-    const struct hf_core_options *core = &exchange->service->client->core.options;
-    struct hf_session_record session;
     if (got->code != 0) {
         hf__answer_failure(exchange, got->code, &got->error);
         return;
     }
-    core->format->sessions->parse(&core->layout, &exchange->arena, got->has_item, got->item,
-                                  &session);
-    if (!session.exists && look->record.exclusive) look->is_gone = true;
-    if (session.exists && !session.damaged &&
-        session.liveness.expires_unix_ms >= look->liveness.expires_unix_ms) {
-        look->liveness = session.liveness;
-        look->has_liveness = true;
-    }
-    read_session(exchange);
+    hf__inspection_answer(&look->inspection, got);
+    read_on(exchange);
 }
 
-/* When a session's lock expires stands in the session; of many, in the one that lives longest. */
-static void read_session(struct hf_exchange *exchange)
+static void got_record(struct hf_exchange *exchange, const struct hf_answer *got)
 {
     struct look *look = exchange->user;
-    const struct hf_core_options *core = &exchange->service->client->core.options;
-    const struct hf_record *record = &look->record;
-    struct hf_slice id = {0};
-    size_t at = look->next++;
-    if (record->exclusive && at == 0) id = record->holder.session;
-    else if (at < record->member_count && record->member_count <= SESSIONS_READ)
-        id = record->members[at].session;
-    if (id.len == 0 || !core->format->sessions) {
-        answer(exchange);
+    if (got->code != 0) {
+        hf__answer_failure(exchange, got->code, &got->error);
         return;
     }
-    struct hf_op op;
-    core->format->sessions->read(&core->layout, &exchange->arena, id, &op);
-    hf__exchange_run(exchange, &op, got_session);
-}
-
-static void got(struct hf_exchange *exchange, const struct hf_answer *got_it)
-{
-    struct look *look = exchange->user;
-    const struct hf_core_options *core = &exchange->service->client->core.options;
-    if (got_it->code != 0) {
-        hf__answer_failure(exchange, got_it->code, &got_it->error);
-        return;
-    }
-    core->format->parse(&core->layout, &exchange->arena, got_it->has_item, got_it->item,
-                        &look->record);
-    read_session(exchange);
+    look->has_record = got->has_item;
+    hf__inspection_time(&look->inspection, got);
+    hf__inspection_add(&look->inspection, exchange->parts[2], got->has_item, got->item);
+    read_on(exchange);
 }
 
 void hf__v2_get(struct hf_exchange *exchange)
 {
-    const struct hf_core_options *core = &exchange->service->client->core.options;
     struct look *look = hf__arena_zalloc(&exchange->arena, 1, sizeof *look);
     struct hf_op op;
     if (!hf__v2_name(exchange, HF_RIGHT_READ)) return;
@@ -220,8 +145,9 @@ void hf__v2_get(struct hf_exchange *exchange)
         return;
     }
     exchange->user = look;
-    core->format->read(&core->layout, &exchange->arena, exchange->parts[2], &op);
-    hf__exchange_run(exchange, &op, got);
+    hf__client_inspect(exchange->service->client, &exchange->arena, exchange->parts[2],
+                       &look->inspection, &op);
+    hf__exchange_run(exchange, &op, got_record);
 }
 
 /* ---- many ---- */
@@ -243,7 +169,7 @@ static void list(struct hf_exchange *exchange)
     for (size_t i = 0; i < page->count; i++) {
         if (!hf__may(exchange, HF_RIGHT_READ, hf__slice_str(page->locks[i].name))) continue;
         hf__json_open(&json, '{');
-        hf__put_lock(exchange, &json, &page->locks[i]);
+        hf__info_put(&json, &page->locks[i], false);
         hf__json_close(&json, '}');
     }
     hf__json_close(&json, ']');

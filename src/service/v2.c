@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "client/info_json.h"
 #include "service/event.h"
 #include "service/grant.h"
 #include "service/lock.h"
@@ -43,7 +44,7 @@ static void answer_grant(struct hf_exchange *exchange, const struct hf_entry *en
     if (entry->session) hf__put_text(&json, "session", entry->session->id);
     size_t size;
     const void *data = hf_lock_data(entry->lock, &size);
-    hf__put_data(&json, &exchange->arena, data, size);
+    hf__data_put(&json, data, size);
     if (repeated) hf__put_bool(&json, "repeated", true);
     hf__answer_end(exchange, &json);
 }

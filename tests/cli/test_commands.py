@@ -101,7 +101,7 @@ class Grants(CommandTest):
     def test_shared_ones_need_somebody_who_holds_them(self):
         process = self.start("acquire", "--hold", "-s", "job", stdin=subprocess.PIPE)
         process.stdout.readline()
-        self.assertEqual(self.state("job"), "shared")
+        self.assertEqual((self.state("job"), self.run_json("get", "job")["mode"]), ("held", "shared"))
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(ENOUGH), 143)
         self.assertEqual(self.state("job"), "free")

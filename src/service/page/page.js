@@ -62,7 +62,7 @@
     if (!lock.row) makeRow(lock);
     const [, owner, mode, , , number, waiters] = lock.cells;
     owner.textContent = lock.held ? lock.owner || "?" : "";
-    mode.textContent = !lock.held ? "free" : lock.mode === "shared" && lock.holders > 1 ? `shared by ${lock.holders}` : lock.mode || "";
+    mode.textContent = !lock.held ? lock.state || "free" : lock.mode === "shared" && lock.holders > 1 ? `shared by ${lock.holders}` : lock.mode || "";
     number.textContent = lock.token || "";
     waiters.textContent = lock.waiters || "";
     lock.row.classList.toggle("free", !lock.held);
@@ -133,16 +133,17 @@
   };
 
   const fromList = (lock) => ({
-    name: lock.name, held: lock.held, owner: lock.owner, mode: lock.mode, holders: lock.holders, limit: lock.limit,
+    name: lock.name, held: lock.held, owner: lock.last_owner, mode: lock.mode, holders: lock.holders, limit: lock.limit,
     since: lock.since_unix_ms, expires: lock.expires_unix_ms, lease: lock.lease_ms, token: lock.token,
     waiters: lock.waiters, data: lock.data, forcedBy: lock.forced_by, forcedReason: lock.forced_reason,
-    damaged: lock.damaged,
+    state: lock.state, damage: lock.damage,
   });
 
   /* ---- one lock ---- */
 
   const told = {
     granted: (event) => `granted to ${event.owner || "?"}` + (event.mode === "shared" ? ", shared" : ""),
+    expired: (event) => `expired` + (event.owner ? `, held by ${event.owner}` : ""),
     renewed: (event) => `renewed by ${event.owner || "?"}`,
     released: (event) => `released` + (event.owner ? ` by ${event.owner}` : "") + (event.detail ? `: ${event.detail}` : ""),
     lost: (event) => `lost by ${event.owner || "?"}: ${event.reason}` + (event.detail ? `, ${event.detail}` : ""),
@@ -168,7 +169,7 @@
       ["Holders", lock.holders > 1 ? lock.holders + (lock.limit ? ` of ${lock.limit}` : "") : ""],
       ["Since", lock.held && lock.since ? new Date(lock.since).toLocaleString() : ""],
       ["Lease", lock.held && lock.lease ? span(lock.lease) : ""], ["Token", lock.token], ["Waiters", lock.waiters || ""],
-      ["Data", lock.data], ["Damaged", lock.damaged ? `the attribute “${lock.damaged}” makes no sense` : ""],
+      ["Data", lock.data], ["Damaged", lock.damage ? `the attribute “${lock.damage}” makes no sense` : ""],
       ["Last forced", lock.forcedBy ? `by ${lock.forcedBy}: ${lock.forcedReason}` : ""],
     ];
     byId("facts").replaceChildren();
@@ -232,7 +233,7 @@
     if (shown === event.name) showHistory();
     if (replayed) return;
     const held = event.type === "granted" || event.type === "renewed";
-    const change = { name: event.name, held };
+    const change = { name: event.name, held, state: held ? "held" : event.type === "expired" ? "expired" : "free" };
     if (event.owner) change.owner = event.owner;
     if (event.token) change.token = event.token;
     if (held) {
