@@ -12,6 +12,7 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static size_t live;
 static size_t until_failure;
+static bool keeps_failing; /* from then on */
 static bool has_failed;
 
 size_t hf_alloc_live(void)
@@ -26,6 +27,16 @@ void hf_alloc_fail_at(size_t n)
 {
     pthread_mutex_lock(&mutex);
     until_failure = n;
+    keeps_failing = false;
+    has_failed = false;
+    pthread_mutex_unlock(&mutex);
+}
+
+void hf_alloc_fail_from(size_t n)
+{
+    pthread_mutex_lock(&mutex);
+    until_failure = n;
+    keeps_failing = n > 0;
     has_failed = false;
     pthread_mutex_unlock(&mutex);
 }
@@ -43,6 +54,7 @@ static bool admit(bool is_new)
 {
     pthread_mutex_lock(&mutex);
     bool fail = until_failure > 0 && --until_failure == 0;
+    if (fail && keeps_failing) until_failure = 1;
     has_failed |= fail;
     if (!fail && is_new) live++;
     pthread_mutex_unlock(&mutex);

@@ -76,6 +76,8 @@ void hf_test_note(const char *format, ...) __attribute__((format(printf, 1, 2)))
 size_t hf_alloc_live(void);
 /* The n-th allocation from now on fails (1 is the next), once. 0 switches it off. */
 void hf_alloc_fail_at(size_t n);
+/* The n-th fails, and every one after it. */
+void hf_alloc_fail_from(size_t n);
 /* Whether it came to that. */
 bool hf_alloc_has_failed(void);
 
