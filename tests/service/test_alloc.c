@@ -35,7 +35,7 @@ enum {
     EACH_UNTIL = 20,
     LEASE_MS = 600000,
     HANDED_ON_MS = 2000,
-    NAME = 64
+    NAME = 128
 };
 
 #define ALICE "alice-0123456789"
@@ -886,6 +886,8 @@ static bool is_well_formed(const char *text)
 
 static void events(void)
 {
+    size_t len = strlen(trial.lock);
+    memset(trial.lock + len, 'x', sizeof trial.lock - 1 - len); /* more than a first buffer takes */
     get("/v2/events?prefix=%s", trial.lock);
 }
 
