@@ -33,8 +33,11 @@ static void unref(struct hf_acquisition *acquisition)
 static void keep_data(struct hf_lock *lock, const struct hf_attempt *attempt)
 {
     if (!attempt->has_stored) return;
-    lock->data = hf__malloc(attempt->stored.len + 1);
-    if (!lock->data) return; /* the lock is worth more than what is written on it */
+    if (!attempt->lacks_stored) lock->data = hf__malloc(attempt->stored.len + 1);
+    if (!lock->data) { /* the lock is worth more than what is written on it */
+        lock->lacks_data = true;
+        return;
+    }
     memcpy(lock->data, attempt->stored.ptr, attempt->stored.len);
     lock->data_size = (uint32_t)attempt->stored.len;
 }

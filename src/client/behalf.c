@@ -185,6 +185,7 @@ void hf__lock_status(const struct hf_lock *lock, struct hf_lock_status *ret)
     ret->token = grant->token;
     ret->grant = grant->id;
     ret->taken_over = grant->taken_over;
+    ret->lacks_data = lock->lacks_data;
     ret->since_unix_ms = grant->since_unix_ms;
     if (grant->lease) {
         ret->lease_ms = grant->lease->lease_ms;

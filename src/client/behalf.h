@@ -47,6 +47,7 @@ struct hf_lock_status {
     int64_t expires_unix_ms; /* 0: not known */
     struct hf_id grant;
     bool taken_over; /* from somebody who was found dead */
+    bool lacks_data; /* there was no memory for its data */
 };
 void hf__lock_status(const struct hf_lock *lock, struct hf_lock_status *ret);
 

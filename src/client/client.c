@@ -508,12 +508,12 @@ static int start_core(struct hf_client *client, const struct hf_client_options *
     core_options.layout.table =
         options->table ? hf__arena_copy(&client->arena, hf__slice_str(options->table))
                        : hf__arena_copy(&client->arena, hf__store_table(client->store));
+    if (client->arena.failed) return hf__error_no_memory(reterr);
     code = hf__table_name_check(core_options.layout.table, reterr);
     if (code != 0) {
         hf__error_prefix(reterr, "table \"%.*s\"", HF_FMT(core_options.layout.table));
         return code;
     }
-    if (client->arena.failed) return hf__error_no_memory(reterr);
     return hf__core_init(&client->core, &core_options, reterr);
 }
 

@@ -167,8 +167,9 @@ struct hf_lock {
     void *user;
     void *data;
     uint32_t data_size;
-    uint32_t refs; /* users; and one until the final event was delivered */
-    uint8_t told;  /* HF_EVENT_IS_… to deliver */
+    uint32_t refs;   /* users; and one until the final event was delivered */
+    uint8_t told;    /* HF_EVENT_IS_… to deliver */
+    bool lacks_data; /* there was no memory for what stands in the record */
 };
 
 struct hf_lock *hf__lock_new(struct hf_client *client, const struct hf_acquire_options *options);

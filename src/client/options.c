@@ -161,6 +161,7 @@ int hf__client_options(const struct hf_client_options *given, struct hf_arena *a
     int64_t timeout_ms = lease_ms / 5 < REQUEST_TIMEOUT_MS ? lease_ms / 5 : REQUEST_TIMEOUT_MS;
     struct hf_slice owner = hf__slice_str(given->owner);
     if (!given->owner) owner = default_owner(arena);
+    if (arena->failed) return hf__error_no_memory(reterr);
     REFUSE_IF(owner.len == 0 || owner.len > HF_OWNER_MAX || !hf__utf8_valid(owner),
               "an owner is UTF-8 text of 1 to %d bytes", HF_OWNER_MAX);
     const char *key_name = given->key_name ? given->key_name : format->default_key;

@@ -329,7 +329,8 @@ static void granted(struct hf_core *core, struct hf_attempt *attempt, int at,
     }
     if (record->has_data) {
         attempt->stored = hf__arena_copy(&attempt->wants, record->data);
-        attempt->has_stored = !attempt->wants.failed;
+        attempt->has_stored = true;
+        attempt->lacks_stored = attempt->wants.failed;
     }
     grant->state = HF_GRANT_HELD;
     attempt->name->refs++;

@@ -430,13 +430,14 @@ int hf__core_init(struct hf_core *core, const struct hf_core_options *options,
     hf__list_init(&core->jobs);
     hf__list_init(&core->leases);
     hf__list_init(&core->errands);
+    hf__list_init(&core->spares);
     hf__list_init(&core->forces);
     hf__list_init(&core->adoptions);
     hf__list_init(&core->session_waiters);
     hf__list_init(&core->opened);
     core->names = hf__calloc(core->name_buckets, sizeof(struct hf_name *));
     if (!core->names || !hf__observations_init(core) ||
-        !hf__alarm_init(core, &core->closing_alarm, go_on_closing)) {
+        !hf__alarm_init(core, &core->closing_alarm, go_on_closing) || !hf__errands_init(core)) {
         hf__core_free(core);
         return hf__error_no_memory(reterr);
     }
@@ -445,8 +446,7 @@ int hf__core_init(struct hf_core *core, const struct hf_core_options *options,
 
 void hf__core_free(struct hf_core *core)
 {
-    while (!hf__list_empty(&core->errands))
-        hf__errand_free(core, HF_CONTAINER(core->errands.next, struct hf_errand, node));
+    hf__errands_free(core);
     if (core->session) hf__lease_unref(core, core->session);
     core->session = NULL;
     while (!hf__list_empty(&core->opened)) {

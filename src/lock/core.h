@@ -306,7 +306,8 @@ struct hf_attempt {
     struct hf_arena wants;  /* data and extra */
     struct hf_arena round;  /* the record that is being examined */
     struct hf_want want;
-    bool has_stored; /* the data in the record, when granted; in `wants` */
+    bool has_stored;   /* the data in the record, when granted; in `wants` … */
+    bool lacks_stored; /* … for which there was no memory */
     struct hf_slice stored;
     int code; /* the result, when finished */
     struct hf_error error;
@@ -350,6 +351,7 @@ struct hf_core {
     struct hf_list jobs;
     struct hf_list leases;
     struct hf_list errands;
+    struct hf_list spares; /* errands that nobody needs yet: for giving up locks without memory */
     struct hf_list forces;
     struct hf_list adoptions;
     struct hf_list session_waiters;
@@ -358,6 +360,7 @@ struct hf_core {
     struct hf_name **names;
     size_t name_buckets; /* a power of two */
     size_t name_count;
+    size_t spare_count;
     size_t own_count; /* locks with their own lease, held or wanted */
     size_t grant_count;
     size_t outstanding; /* requests that are not answered */

@@ -6,19 +6,65 @@
  * grant since, the holder's own release takes over their version and is sent
  * again; what is given back because time was up here is theirs now.
  */
+#include <string.h>
+
 #include "lock/inside.h"
 
+enum { SPARES = 4 };
+
 static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us);
+
+static struct hf_errand *make(struct hf_core *core)
+{
+    struct hf_errand *errand = hf__calloc(1, sizeof *errand);
+    if (!errand || hf__alarm_init(core, &errand->alarm, ring)) return errand;
+    hf__free(errand);
+    return NULL;
+}
+
+bool hf__errands_init(struct hf_core *core)
+{
+    for (int i = 0; i < SPARES; i++) {
+        struct hf_errand *errand = make(core);
+        if (!errand) return false;
+        hf__arena_alloc(&errand->arena, 1);
+        hf__arena_reset(&errand->arena);
+        errand->arena.failed = false; /* better with a chunk, but not needed */
+        hf__list_append(&core->spares, &errand->node);
+        core->spare_count++;
+    }
+    return true;
+}
+
+void hf__errands_free(struct hf_core *core)
+{
+    while (!hf__list_empty(&core->errands))
+        hf__errand_free(core, HF_CONTAINER(core->errands.next, struct hf_errand, node));
+    for (struct hf_list *node; (node = hf__list_pop(&core->spares)) != NULL;) {
+        struct hf_errand *errand = HF_CONTAINER(node, struct hf_errand, node);
+        hf__alarm_done(core, &errand->alarm);
+        hf__arena_free(&errand->arena);
+        hf__free(errand);
+    }
+}
+
+/* Whether somebody would have to wait for a lease to end if it were not done. */
+static bool gives_up(enum hf_errand_kind kind)
+{
+    return kind == HF_ERRAND_RELEASE || kind == HF_ERRAND_GIVE_BACK ||
+           kind == HF_ERRAND_END_SESSION;
+}
 
 struct hf_errand *hf__errand_new(struct hf_core *core, enum hf_errand_kind kind,
                                  struct hf_name *name)
 {
-    struct hf_errand *errand = hf__calloc(1, sizeof *errand);
-    if (!errand) return NULL;
-    if (!hf__alarm_init(core, &errand->alarm, ring)) {
-        hf__free(errand);
-        return NULL;
+    struct hf_errand *errand = make(core);
+    if (!errand && gives_up(kind)) {
+        struct hf_list *node = hf__list_pop(&core->spares);
+        errand = node ? HF_CONTAINER(node, struct hf_errand, node) : NULL;
+        if (errand) core->spare_count--;
     }
+    if (!errand) return NULL;
     hf__list_init(&errand->of_grant);
     errand->kind = kind;
     errand->name = name;
@@ -47,8 +93,17 @@ void hf__errand_free(struct hf_core *core, struct hf_errand *errand)
     hf__alarm_done(core, &errand->alarm);
     hf__list_remove(&errand->node);
     hf__name_unref(core, errand->name);
-    hf__arena_free(&errand->arena);
-    hf__free(errand);
+    struct hf_arena arena = errand->arena; /* with a chunk, which a spare may need */
+    hf__arena_reset(&arena);
+    arena.failed = false;
+    *errand = (struct hf_errand){.arena = arena};
+    if (core->spare_count < SPARES && hf__alarm_init(core, &errand->alarm, ring)) {
+        hf__list_append(&core->spares, &errand->node);
+        core->spare_count++;
+    } else {
+        hf__arena_free(&errand->arena);
+        hf__free(errand);
+    }
 }
 
 /* Ready, unless its request is still out: then that one's answer frees it. */
@@ -389,6 +444,13 @@ void hf__errands_fail(struct hf_core *core, int64_t now_us)
     }
 }
 
+static struct hf_slice keep_owner(struct hf_errand *errand, struct hf_slice owner)
+{
+    if (owner.len > sizeof errand->owner) return hf__arena_copy(&errand->arena, owner);
+    memcpy(errand->owner, owner.ptr, owner.len);
+    return hf__slice(errand->owner, owner.len);
+}
+
 void hf__give_back(struct hf_core *core, struct hf_name *name, char kind,
                    const struct hf_claim *claim, int64_t now_us)
 {
@@ -397,8 +459,7 @@ void hf__give_back(struct hf_core *core, struct hf_name *name, char kind,
     if (!errand) return; /* it expires, or is asked for */
     errand->claim = *claim;
     errand->claim.name = hf__name_text(name);
-    errand->claim.owner =
-        hf__arena_copy(&errand->arena, claim->owner.len ? claim->owner : core->options.owner);
+    errand->claim.owner = keep_owner(errand, claim->owner.len ? claim->owner : core->options.owner);
     errand->claim.has_data = false;
     errand->claim.extra = (struct hf_item){0};
     errand->claim.intent = NULL;

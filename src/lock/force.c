@@ -316,6 +316,7 @@ static void was_read(struct hf_core *core, struct hf_request *request,
     core->options.format->parse(&core->options.layout, &force->round, answer->has_item, item,
                                 &force->record);
     if (force->round.failed) {
+        hf__arena_free(&force->round);
         later(core, force, now_us);
         return;
     }
@@ -340,7 +341,8 @@ static void was_read(struct hf_core *core, struct hf_request *request,
         }
         choose_holder(force, holder);
     }
-    if (force->holder.session.len == 0) take_away(core, force, now_us);
+    if (force->arena.failed) finish(core, force, HF_ERR_NO_MEMORY, "out of memory");
+    else if (force->holder.session.len == 0) take_away(core, force, now_us);
     else if (hf__session_find(core, force->holder.session)) take_away(core, force, now_us);
     else if (!force->noted) note(core, force, now_us);
     else if (!force->revoked) revoke(core, force, now_us);
@@ -375,7 +377,8 @@ void hf__core_force(struct hf_core *core, struct hf_slice name, struct hf_slice 
     force->reason = hf__arena_copy(&force->arena, reason);
     force->deadline_us = now_us + timeout_ms * 1000;
     hf__list_append(&core->forces, &force->node);
-    read_record(core, force, now_us);
+    if (force->arena.failed) finish(core, force, HF_ERR_NO_MEMORY, "out of memory");
+    else read_record(core, force, now_us);
 }
 
 void hf__forces_fail(struct hf_core *core, int64_t now_us)

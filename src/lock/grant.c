@@ -179,7 +179,7 @@ bool hf__core_release(struct hf_core *core, struct hf_grant *grant, const struct
     grant->reason = (uint8_t)how->reason;
     errand->claim.last = grant->alone;
     errand->claim.has_data = how->has_data;
-    errand->claim.data = hf__arena_copy(&errand->arena, how->data);
+    if (how->has_data) errand->claim.data = hf__arena_copy(&errand->arena, how->data);
     /* Behind those that are held, where closing looks first. */
     hf__list_remove(&grant->of_lease);
     hf__list_append(&lease->grants, &grant->of_lease);

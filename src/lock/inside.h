@@ -173,6 +173,7 @@ struct hf_errand {
     bool looks;         /* EXPIRE: it only looks, since others act for the grant, too */
     struct hf_claim claim;
     struct hf_id session;   /* claim.session points here */
+    char owner[64];         /* claim.owner, if it is that short */
     struct hf_slice text;   /* ASK */
     struct hf_slice target; /* ASK, CLEAR, END_SESSION: the session; WITHDRAW: the member;
                                BY_GRANT: the owner it must be */
@@ -184,6 +185,9 @@ struct hf_errand {
     bool sent; /* an earlier copy may have landed */
 };
 
+/* A few are made in advance: what gives up a lock must not fail for want of memory (C5). */
+bool hf__errands_init(struct hf_core *core);
+void hf__errands_free(struct hf_core *core);
 /* NULL when out of memory. Fill it, then start; after that it is on its own. */
 struct hf_errand *hf__errand_new(struct hf_core *core, enum hf_errand_kind kind,
                                  struct hf_name *name);

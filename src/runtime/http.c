@@ -171,7 +171,8 @@ static void conclude(struct hf_http_request *request, CURLcode result)
         request->outcome = HF_HTTP_ANSWERED;
         request->status = (int)status;
     } else if (result == CURLE_WRITE_ERROR && request->answer.failed) {
-        fail_request(request, HF_HTTP_LOST, "the answer is too long");
+        bool long_one = request->answer.len > request->limit / 2;
+        fail_request(request, HF_HTTP_LOST, long_one ? "the answer is too long" : "out of memory");
     } else {
         fail_request(request, request->has_started ? HF_HTTP_LOST : HF_HTTP_NOT_SENT,
                      result == CURLE_ABORTED_BY_CALLBACK ? "the connection was closed by the server"

@@ -204,6 +204,8 @@ static int load_rules(const char *path, struct hf_rules **ret, struct hf_error *
     for (size_t got; (got = fread(part, 1, sizeof part, file)) > 0;) hf__buf_add(&text, part, got);
     int code = ferror(file) ? hf__error_set(reterr, HF_ERR_INVALID, "cannot read %s", path) : 0;
     fclose(file);
+    if (code == 0 && text.failed && text.len < HF_RULES_MAX_SIZE / 2)
+        code = hf__error_no_memory(reterr);
     if (code == 0 && text.failed)
         code = hf__error_set(reterr, HF_ERR_LIMIT, "%s has more than %d bytes", path,
                              HF_RULES_MAX_SIZE);
@@ -278,12 +280,15 @@ static int fetch(struct hf_auth *auth, const char *url, struct hf_buf *ret, stru
                                       .stop = &auth->stopping};
     int code = 0;
     hf__http_fetch(&request, auth->service->store->clock);
-    if (request.outcome != HF_HTTP_ANSWERED)
+    if (request.answer.failed && request.answer.len < FETCH_MOST / 2)
+        code = hf__error_no_memory(reterr);
+    else if (request.outcome != HF_HTTP_ANSWERED)
         code = hf__error_set(reterr, HF_ERR_UNREACHABLE, "%s: %s", url, request.error.message);
     else if (request.status != 200)
         code = hf__error_set(reterr, HF_ERR_UNREACHABLE, "%s answered with status %d", url,
                              request.status);
     else hf__buf_slice(ret, hf__buf_view(&request.answer));
+    if (code == 0 && ret->failed) code = hf__error_no_memory(reterr);
     hf__http_request_free(&request);
     return code;
 }
@@ -491,9 +496,10 @@ struct check {
 static void conclude(struct hf_exchange *exchange, hf_auth_fn then, int code,
                      const struct hf_error *error)
 {
-    enum hf_auth_result result = code == 0                    ? HF_AUTH_OK
-                                 : code == HF_ERR_UNREACHABLE ? HF_AUTH_UNAVAILABLE
-                                                              : HF_AUTH_REFUSED;
+    bool later = code == HF_ERR_UNREACHABLE || code == HF_ERR_NO_MEMORY;
+    enum hf_auth_result result = code == 0 ? HF_AUTH_OK
+                                 : later   ? HF_AUTH_UNAVAILABLE
+                                           : HF_AUTH_REFUSED;
     if (code != 0) {
         hf__caller_free(&exchange->caller);
         exchange->caller = (struct hf_caller){.owner = ""};

@@ -176,6 +176,10 @@ void hf__dynamo_call(struct hf_exchange *exchange)
     struct hf_error error;
     exchange->caller.owner = service->access_key_id;
     if (!is_signed(exchange, &error)) {
+        if (error.code == HF_ERR_NO_MEMORY) {
+            fail(exchange, error.code, error.message);
+            return;
+        }
         refuse(exchange, error.message);
         return;
     }

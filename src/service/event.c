@@ -414,6 +414,19 @@ static void *run(void *user)
 
 /* ---- streams ---- */
 
+/* All of it, or nothing: then it is missed. */
+static void put_event(struct hf_stream *stream, const struct event *event)
+{
+    struct hf_buf *out = &stream->out;
+    size_t begin = out->len;
+    hf__buf_printf(out, "id: %s-%" PRIu64 "\ndata: %s\n\n", stream->events->epoch, stream->at,
+                   event->text);
+    if (!out->failed) return;
+    out->len = begin;
+    out->failed = false;
+    stream->missed = true;
+}
+
 /* With the mutex: what is new, as text/event-stream. */
 static void fill(struct hf_stream *stream)
 {
@@ -422,22 +435,17 @@ static void fill(struct hf_stream *stream)
     uint64_t oldest = events->last >= KEPT ? events->last - KEPT + 1 : 1;
     hf__buf_clear(&stream->out);
     stream->out_at = 0;
-    if (stream->missed || stream->at + 1 < oldest) {
+    if (stream->at + 1 < oldest) stream->missed = true;
+    while (!stream->missed && stream->at < events->last && stream->out.len < OUT_MAX / 2) {
+        const struct event *event = &events->ring[++stream->at % KEPT];
+        if (!event->lock) stream->missed = true; /* there was no memory for it */
+        else if (is_for(stream, event->lock)) put_event(stream, event);
+    }
+    if (stream->missed) {
         hf__buf_printf(&stream->out, "id: %s-%" PRIu64 "\nevent: reset\ndata: {}\n\n",
                        events->epoch, events->last);
         stream->missed = false;
         stream->at = events->last;
-    }
-    while (stream->at < events->last && stream->out.len < OUT_MAX / 2) {
-        const struct event *event = &events->ring[++stream->at % KEPT];
-        if (!event->lock) {
-            stream->missed = true;
-            return;
-        }
-        if (!is_for(stream, event->lock)) continue;
-        hf__buf_printf(&stream->out, "id: %s-%" PRIu64 "\ndata: ", events->epoch, stream->at);
-        hf__buf_str(&stream->out, event->text);
-        hf__buf_str(&stream->out, "\n\n");
     }
     if (stream->expired && !stream->ended) {
         hf__buf_printf(&stream->out, "event: end\ndata: {\"reason\":\"%s\"}\n\n", stream->expired);

@@ -16,6 +16,7 @@ struct key {
 
 struct hf_jwks {
     int references; /* atomic */
+    bool starved;   /* a key could not be kept for want of memory */
     size_t count;
     struct key keys[KEYS_MOST];
 };
@@ -55,7 +56,8 @@ static bool import_curve(struct hf_arena *arena, const struct words *words,
 }
 
 /* False: we have no use for it. */
-static bool import(struct hf_arena *arena, const struct words *words, struct key *ret)
+static bool import(struct hf_arena *arena, const struct words *words, struct key *ret,
+                   bool *ret_starved)
 {
     *ret = (struct key){0};
     if (words->use.len && !hf__slice_is(words->use, "sig")) return false;
@@ -75,6 +77,7 @@ static bool import(struct hf_arena *arena, const struct words *words, struct key
     if (good && words->kid.len) {
         ret->id = hf__malloc(words->kid.len + 1);
         good = ret->id;
+        *ret_starved |= !good;
         if (good) {
             memcpy(ret->id, words->kid.ptr, words->kid.len);
             ret->id[words->kid.len] = '\0';
@@ -103,8 +106,8 @@ static void take_key(struct hf_json_reader *json, struct hf_arena *arena, struct
         if (at && hf__json_peek(json) == HF_JSON_STRING) hf__json_string(json, at);
         else hf__json_skip(json);
     }
-    if (json->failed || keys->count == KEYS_MOST) return;
-    if (import(arena, &words, &keys->keys[keys->count])) keys->count++;
+    if (json->failed || arena->failed || keys->count == KEYS_MOST) return;
+    if (import(arena, &words, &keys->keys[keys->count], &keys->starved)) keys->count++;
 }
 
 int hf__jwks_parse(struct hf_slice text, struct hf_jwks **ret, struct hf_error *reterr)
@@ -126,7 +129,8 @@ int hf__jwks_parse(struct hf_slice text, struct hf_jwks **ret, struct hf_error *
         while (hf__json_element(&json)) take_key(&json, &arena, keys);
     }
     int code = hf__json_finish(&json);
-    if (code != 0)
+    if (arena.failed || keys->starved) code = hf__error_no_memory(reterr);
+    else if (code != 0)
         code = hf__error_set(reterr, HF_ERR_INVALID, "the key set is not what it should be: %s",
                              json.error.message);
     hf__arena_free(&arena);

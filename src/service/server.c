@@ -11,6 +11,7 @@
  * V2  A suspended connection is resumed exactly once for each time it was suspended.
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <microhttpd.h>
 #include <stdio.h>
 #include <string.h>
@@ -326,9 +327,16 @@ static struct MHD_Response *response_of(struct hf_exchange *exchange)
         exchange->retry_after_s = 1;
         bytes =
             HF_LIT("{\"error\":\"overloaded\",\"message\":\"too many answers are being sent\"}\n");
-    } else if (exchange->answer.failed) {
+    } else if (exchange->answer.failed && exchange->answer.len > HF_ANSWER_MAX / 2) {
         exchange->status = 500;
-        bytes = HF_LIT("{\"error\":\"no-memory\",\"message\":\"the answer does not fit\"}\n");
+        bytes = HF_LIT("{\"error\":\"limit\",\"message\":\"the answer is too large\"}\n");
+    } else if (exchange->answer.failed || exchange->arena.failed) {
+        /* Whatever was to be said may have been said of a part of the request. */
+        exchange->status = 503;
+        exchange->retry_after_s = 1;
+        exchange->content_type = NULL;
+        exchange->is_static = false;
+        bytes = HF_LIT("{\"error\":\"no-memory\",\"message\":\"out of memory\"}\n");
     }
     /* They live as long as the exchange, which outlives its response. */
     return MHD_create_response_from_buffer(bytes.len, (void *)(uintptr_t)bytes.ptr,
@@ -339,40 +347,52 @@ static struct MHD_Response *response_of(struct hf_exchange *exchange)
  * Clients of the DynamoDB API learn the store's time from it: it is the engine's, which need not be
  * the wall clock's.
  */
-static void add_date(const struct hf_service *service, struct MHD_Response *response)
+static bool add_date(const struct hf_service *service, struct MHD_Response *response)
 {
     char date[HF_HTTP_DATE_SIZE];
     int64_t now_us = hf__store_now_unix_us(service->store);
     if (!now_us) now_us = hf__clock_wall_us(service->store->clock);
     hf__print_http_date(now_us / 1000000, date);
-    MHD_add_response_header(response, "Date", date);
+    return MHD_add_response_header(response, "Date", date) == MHD_YES;
+}
+
+/* False: out of memory. An answer without its headers is another answer. */
+static bool add_headers(const struct hf_exchange *exchange, struct MHD_Response *response)
+{
+    const struct hf_service *service = exchange->service;
+    char seconds[16];
+    bool closes = __atomic_load_n(&service->draining, __ATOMIC_RELAXED) || exchange->too_large;
+    snprintf(seconds, sizeof seconds, "%d", exchange->retry_after_s);
+    const struct {
+        const char *name;
+        const char *value; /* NULL: not this time */
+    } headers[] = {
+        {"Content-Type", exchange->content_type ? exchange->content_type : "application/json"},
+        {"Cache-Control", exchange->is_static ? "no-cache" : "no-store"},
+        {"X-Content-Type-Options", "nosniff"},
+        {"Content-Security-Policy", exchange->is_static ? HF_PAGE_POLICY : NULL},
+        {"Referrer-Policy", exchange->is_static ? "no-referrer" : NULL},
+        {"Allow", exchange->allow},
+        {"WWW-Authenticate", exchange->challenge ? "Bearer realm=\"holdfast\"" : NULL},
+        {"Retry-After", exchange->retry_after_s ? seconds : NULL},
+        {"Connection", closes ? "close" : NULL},
+    };
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
+        if (!headers[i].value) continue;
+        if (MHD_add_response_header(response, headers[i].name, headers[i].value) != MHD_YES)
+            return false;
+    }
+    return add_date(service, response);
 }
 
 static enum MHD_Result respond(struct hf_exchange *exchange)
 {
     struct hf_service *service = exchange->service;
     struct MHD_Response *response = response_of(exchange);
-    char seconds[16];
-    if (!response) return MHD_NO;
-    MHD_add_response_header(response, "Content-Type",
-                            exchange->content_type ? exchange->content_type : "application/json");
-    MHD_add_response_header(response, "Cache-Control",
-                            exchange->is_static ? "no-cache" : "no-store");
-    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-    add_date(service, response);
-    if (exchange->is_static) {
-        MHD_add_response_header(response, "Content-Security-Policy", HF_PAGE_POLICY);
-        MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+    if (!response || !add_headers(exchange, response)) {
+        if (response) MHD_destroy_response(response);
+        return MHD_NO;
     }
-    if (exchange->allow) MHD_add_response_header(response, "Allow", exchange->allow);
-    if (exchange->challenge)
-        MHD_add_response_header(response, "WWW-Authenticate", "Bearer realm=\"holdfast\"");
-    if (exchange->retry_after_s) {
-        snprintf(seconds, sizeof seconds, "%d", exchange->retry_after_s);
-        MHD_add_response_header(response, "Retry-After", seconds);
-    }
-    if (__atomic_load_n(&service->draining, __ATOMIC_RELAXED) || exchange->too_large)
-        MHD_add_response_header(response, "Connection", "close");
     struct hf_sockets *sockets = &service->server->sockets;
     if (exchange->stream) {
         hf__socket_park(sockets, exchange);
@@ -413,7 +433,9 @@ static enum MHD_Result begin(struct hf_exchange *exchange)
     exchange->begun = true;
     __atomic_fetch_add(&exchange->service->busy, 1, __ATOMIC_RELAXED);
     hf__socket_turn(exchange->socket, true);
-    if (exchange->too_large || exchange->body.failed) {
+    if (exchange->arena.failed || (exchange->body.failed && exchange->received <= HF_BODY_MAX)) {
+        hf__answer_error(exchange, 503, "no-memory", "out of memory");
+    } else if (exchange->too_large || exchange->body.failed) {
         exchange->too_large = true;
         hf__answer_error(exchange, 413, "too-large", "a body has at most %d bytes", HF_BODY_MAX);
     } else {
@@ -457,6 +479,8 @@ static void notified(void *user, struct MHD_Connection *connection, void **conte
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         *context = info ? hf__socket_add(&server->sockets, info->connect_fd) : NULL;
+        /* Nobody would see that it is slow, or has hung up. */
+        if (info && !*context) shutdown(info->connect_fd, SHUT_RDWR);
         hf__gauge(&server->service->metrics.connections, 1);
     } else {
         hf__socket_remove(&server->sockets, *context);
@@ -502,6 +526,7 @@ static int open_gate(struct gate *gate, const struct gate_options *options, stru
         flags |= MHD_USE_TLS;
         hf__tls_options(options->tls, secure);
     }
+    errno = 0;
     gate->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, handle, gate, MHD_OPTION_EXTERNAL_LOGGER, log_server, gate,
         MHD_OPTION_LISTEN_SOCKET, options->listen_fd, MHD_OPTION_THREAD_POOL_SIZE,
@@ -514,6 +539,7 @@ static int open_gate(struct gate *gate, const struct gate_options *options, stru
         MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
         MHD_OPTION_ARRAY, secure, MHD_OPTION_END);
     if (gate->daemon) return 0;
+    if (errno == ENOMEM) return hf__error_no_memory(reterr);
     return hf__error_set(reterr, HF_ERR_IO, "the HTTP server could not be started%s",
                          options->tls ? "; do the certificate and the key belong together?" : "");
 }

@@ -190,6 +190,25 @@ static void answer(struct hf_exchange *exchange, struct hf_session_entry *entry)
     hf__answer_end(exchange, &json);
 }
 
+static void dropped(void *user, int code, const struct hf_error *error)
+{
+    (void)code, (void)error;
+    hf__session_entry_unref(user);
+}
+
+/* The answer has left, or could not: a session that nobody knows of keeps nothing. */
+static void told(struct hf_exchange *exchange, bool received)
+{
+    struct hf_session_entry *entry = exchange->user;
+    if (received && exchange->status == 200) {
+        hf__session_entry_unref(entry);
+        return;
+    }
+    unlist(entry);
+    if (hf__session_close(entry->session, dropped, entry, NULL) != 0)
+        hf__session_entry_unref(entry); /* it ends with its lease */
+}
+
 static void opened(void *user, int code, const struct hf_error *error)
 {
     struct hf_exchange *exchange = user;
@@ -203,8 +222,8 @@ static void opened(void *user, int code, const struct hf_error *error)
     }
     list(entry);
     hf__hash_secret(entry->id, exchange->grant_hash);
+    exchange->finished = told;
     answer(exchange, entry);
-    hf__session_entry_unref(entry);
 }
 
 void hf__v2_session_open(struct hf_exchange *exchange)
@@ -347,7 +366,7 @@ static void ended(void *user, int code, const struct hf_error *error)
     struct hf_exchange *exchange = user;
     struct hf_session_entry *entry = exchange->user;
     struct hf_json_writer json;
-    unlist(entry);
+    if (code == 0 || code == HF_ERR_LOST) unlist(entry);
     if (code == 0) {
         hf__answer_begin(exchange, 200, &json);
         hf__put_text(&json, "session", entry->id);

@@ -45,6 +45,7 @@ static void answer_grant(struct hf_exchange *exchange, const struct hf_entry *en
     size_t size;
     const void *data = hf_lock_data(entry->lock, &size);
     hf__data_put(&json, data, size);
+    if (status.lacks_data) exchange->answer.failed = true;
     if (repeated) hf__put_bool(&json, "repeated", true);
     hf__answer_end(exchange, &json);
 }

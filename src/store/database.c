@@ -249,7 +249,10 @@ static int read_marks(struct hf_database *db, struct marks *ret, struct hf_error
     if (code == 0) code = ask(db, "PRAGMA application_id", &ret->application, reterr);
     if (code == 0) code = ask(db, "PRAGMA user_version", &ret->version, reterr);
     bool not_a_database = code == HF_ERR_DAMAGED && sqlite3_errcode(db->handle) == SQLITE_NOTADB;
-    if (own && !sqlite3_get_autocommit(db->handle)) exec(db, "ROLLBACK", "open", NULL);
+    if (own && !sqlite3_get_autocommit(db->handle)) {
+        int back = exec(db, "ROLLBACK", "open", code == 0 ? reterr : NULL);
+        if (code == 0) code = back;
+    }
     return not_a_database ? refuse(db, "is not a holdfast store", reterr) : code;
 }
 

@@ -271,6 +271,7 @@ static int find(struct hf_timeline *timeline, struct hf_database *db, const stru
         int code = hf__database_run(db, HF_SQL_BEGIN_READ, reterr);
         if (code == 0) code = read_rows(db, boot, ret, reterr);
         hf__database_rollback(db);
+        if (code == 0 && !sqlite3_get_autocommit(db->handle)) code = hf__error_no_memory(reterr);
         if (code != 0) return code;
         *ret_found = goes_on(ret, wall_us, boot_us) &&
                      (i == 1 || try_lock(timeline->lock_fd, F_RDLCK, IS_OPEN));

@@ -62,29 +62,6 @@ __attribute__((format(printf, 1, 2))) static void complain(const char *format, .
     va_end(args);
 }
 
-/* KNOWN FAILURES: tries that would not end, left out until the service is mended. Keep it empty. */
-static const struct {
-    const char *scenario;
-    size_t from, to; /* allocations */
-} known[] = {
-#ifndef HF_TEST_MALLOC
-    {"v2.events", 1, 2},          /* the end of a listener goes unnoticed for 15 s */
-    {"v2.force-release", 15, 70}, /* repeated in vain for a minute */
-#else
-    {"v2.events", 1, 6},
-    {"v2.force-release", 15, 90},
-#endif
-};
-
-static bool is_known(const char *scenario, size_t n)
-{
-    for (size_t i = 0; i < COUNT_OF(known); i++) {
-        if (strcmp(known[i].scenario, scenario) == 0 && n >= known[i].from && n <= known[i].to)
-            return true;
-    }
-    return false;
-}
-
 /* GMP, by which gnutls verifies signatures, ends the process when it gets no memory. */
 static bool is_beyond_us(const char *scenario)
 {
@@ -1448,7 +1425,6 @@ static size_t torture(const struct scenario *scenario, void (*arm)(size_t n))
     judge(scenario, wanted);
     while (clean < CLEAN_ENOUGH && n < ALLOCATIONS_MOST && trial.reply.status != ASK_HANGS) {
         n += arm == hf_alloc_fail_at || n < EACH_UNTIL ? 1 : 2; /* all after it fail as well */
-        if (is_known(scenario->name, n)) continue;
         try_once(scenario, n, arm);
         clean = failed ? 0 : clean + 1;
         judge(scenario, wanted);
