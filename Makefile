@@ -8,7 +8,8 @@
 #   make format     format the sources
 #   make lint       format, banned functions, and both compilers with warnings as errors
 #   make asan tsan  the tests with sanitizers
-#   make valgrind   the unit tests under valgrind
+#   make valgrind   the unit tests under valgrind, and the service under a small attack
+#   make attack     hostile clients against the release build, while a well-behaved one is measured
 #   make sim        SCHEDULES schedules (default 100000) per profile, on all cores
 #   make sim-mutants  every deliberate bug in the protocol must be caught
 #   make interop    beside the original lock clients, on DynamoDB Local
@@ -18,7 +19,8 @@
 #   make analyze    gcc -fanalyzer
 #   make clean      remove build/, with the test servers installed there
 #
-# JOBS=N limits how much runs at once (default: all cores).
+# JOBS=N limits how much runs at once (default: all cores). ATTACK=… are options of tests/attack/attack.py, such as
+# --short or --only NAME.
 
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 10
@@ -26,7 +28,8 @@ JOBS ?= $(shell nproc)
 
 SCHEDULES ?= 100000
 
-.PHONY: all run test page openapi bench install format lint asan tsan valgrind sim sim-mutants interop fuzz analyze clean
+.PHONY: all run test page openapi bench install format lint asan tsan valgrind attack \
+	sim sim-mutants interop fuzz analyze clean
 
 # $(call build,PRESET[,TARGET]): configures once, then builds.
 define build
@@ -93,6 +96,12 @@ valgrind:
 	@tools/setup lint
 	$(call build,dev)
 	@tests/valgrind.sh build/dev
+
+attack:
+	@tools/setup attack
+	$(call build,release,holdfast_command)
+	$(call build,bench,attack_caller)
+	@python3 tests/attack/attack.py --command build/release/src/holdfast --caller build/bench/tests/attack_caller $(ATTACK)
 
 sim:
 	@tools/setup test

@@ -1,0 +1,62 @@
+"""The list of attacks: what each needs of the service, and how much it may cost others."""
+import bodies
+import connections
+import greed
+import malformed
+import tokens
+
+MIB = 1 << 20
+# By how much the service may grow during an attack.
+MEMORY_MOST = 128 * MIB
+CONNECTIONS_MEMORY_MOST = 256 * MIB  # 10,000 connections have 16 KiB each
+ANSWERS_MEMORY_MOST = 256 * MIB + MEMORY_MOST  # all answers that are being sent have 256 MiB,
+BODIES_MEMORY_MOST = 512 * MIB + MEMORY_MOST   # all bodies that are being received 512 MiB
+P50_RATIO_MOST = 2
+
+# How the service is started for an attack, beside what all have.
+SETTINGS = {
+    "usual": {},
+    "rate": {"options": ["--rate", "600", "--rate-per-caller", "400"]},
+    "patient": {"timeout": "30s"},
+    "unread log": {"stalled_log": True},
+}
+
+
+class Attack:
+    def __init__(self, run, name=None, memory=MEMORY_MOST, p50=None, joins=True, setting="usual"):
+        self.run, self.name = run, name or run.__name__.replace("_", "-")
+        self.memory, self.setting = memory, setting
+        self.p50 = p50      # how many times the quiet median others' may be
+        self.joins = joins  # whether others must get new connections, too
+
+
+ATTACKS = [
+    Attack(malformed.chunked),
+    Attack(malformed.pipelined),
+    Attack(malformed.oversized),
+    Attack(malformed.json_bodies),
+    Attack(malformed.invalid_utf8),
+    Attack(malformed.header_flood),
+    Attack(tokens.repeated_claims),
+    Attack(tokens.token_flood),
+    Attack(tokens.unknown_keys),
+    Attack(connections.churn),
+    Attack(connections.slow_senders),
+    Attack(connections.slow_readers, memory=ANSWERS_MEMORY_MOST),
+    Attack(connections.idle),
+    Attack(connections.half_open),
+    Attack(connections.all_connections, memory=CONNECTIONS_MEMORY_MOST, joins=False),
+    Attack(bodies.one_byte_short),
+    Attack(bodies.unfinished),
+    Attack(greed.sessions),
+    Attack(greed.waiters),
+    Attack(greed.streams),
+    Attack(connections.streams_1000, p50=P50_RATIO_MOST),
+    Attack(connections.streams_9000, p50=P50_RATIO_MOST, memory=CONNECTIONS_MEMORY_MOST, joins=False),
+    Attack(greed.names),
+    Attack(tokens.strangers, setting="rate"),
+    Attack(tokens.rate_of_one, setting="rate"),
+    Attack(bodies.unfinished_everywhere, memory=BODIES_MEMORY_MOST, setting="patient"),
+    Attack(connections.greedy_readers, memory=ANSWERS_MEMORY_MOST, setting="patient"),
+    Attack(tokens.unread_log, setting="unread log"),
+]

@@ -1,0 +1,149 @@
+"""Connections that are opened, and not used as they should be."""
+from crowd import Pace, address
+from ground import request
+
+DRIP_SECONDS = 0.5
+OPEN_PER_SECOND = 1000  # connections; more would measure who gets the processor
+LISTS, LISTS_PER_SECOND = 300, 20
+
+
+def open_many(on, count, first=0, data=b"", reads=True, small=False):
+    """From as many addresses as it takes."""
+    pace, peers = Pace(OPEN_PER_SECOND), []
+    for i in range(count):
+        pace.wait()
+        peer = on.crowd.join(address(first + i // on.limit), data, reads, small)
+        if peer:
+            peers.append(peer)
+        if i % 50 == 0:
+            on.crowd.turn()
+    return peers
+
+
+def slow_senders(on):
+    """Requests that arrive byte by byte, the header of some and the body of others."""
+    count, dropped = on.limit // 3, on.metric("dropped_slow_total")
+    heads = open_many(on, count, data=b"POST /v2/locks/x/acquire HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
+    bodies = open_many(on, count, 1, data=request("POST", "/v2/locks/x/acquire", on.mallory(), length=1000) + b"{")
+
+    def drip():
+        for peer in heads + bodies:
+            if not peer.ended:
+                peer.send(b" ")
+        return all(peer.ended for peer in heads + bodies)
+    for _ in range(int((on.timeout_seconds * 2 + 10) / DRIP_SECONDS)):
+        if drip():
+            break
+        on.crowd.run(DRIP_SECONDS)
+    on.rest()
+    left = sum(not peer.ended for peer in heads + bodies)
+    on.expect(left == 0, f"{left} of {2 * count} slow senders still have their connection")
+    on.expect(on.metric("dropped_slow_total") - dropped >= 2 * count * 0.9, "slow senders were not counted as such")
+
+
+def store(on, count, size):
+    """Locks with data, for answers that are long."""
+    requests = [request("POST", f"/v2/locks/long-{i}/acquire", on.mallory(), {"lease_ms": 60000, "data": "x" * size})
+                for i in range(count)]
+    peer = on.crowd.join(address(0), b"".join(requests))
+    on.crowd.run(30, lambda: len(peer.statuses) == count or peer.ended)
+    on.expect(set(peer.statuses) <= {200, 423}, f"locks with data were answered {set(peer.statuses)}")
+    peer.close()
+
+
+def slow_readers(on):
+    """Lists of 1 MiB that nobody takes."""
+    store(on, 16, 65536)
+    count, dropped, pace = on.limit // 20, on.metric("dropped_slow_total"), Pace(LISTS_PER_SECOND)
+    for i in range(count):
+        pace.wait()
+        on.crowd.join(address(i % 8), request("GET", "/v2/locks", on.mallory()) * 3, reads=False, small=True)
+    on.rest()
+    on.crowd.run(on.timeout_seconds * 2 + 10, lambda: on.metric("dropped_slow_total") - dropped >= count * 0.9)
+    left = count - (on.metric("dropped_slow_total") - dropped)
+    on.expect(left <= count * 0.1, f"{left:.0f} of {count} who do not read their answer still have their connection")
+
+
+def greedy_readers(on):
+    """One caller asks for 300 lists of 1 MiB, more than the service keeps for all answers, and takes none of them."""
+    store(on, 16, 65536)
+    lists = request("GET", "/v2/locks", on.mallory()) * 3  # the first may fit into the buffers of the connection
+    pace = Pace(LISTS_PER_SECOND)
+    for _ in range(min(on.limit, LISTS)):
+        pace.wait()
+        on.crowd.join(address(0), lists, reads=False, small=True)
+    answer = on.ask("GET", "/v2/whoami")
+    on.expect(answer.status == 200, f"another caller got {answer}")
+    on.rest()
+
+
+def idle(on):
+    """Connections on which nothing is asked, a tenth more than one address may have."""
+    open_many(on, on.limit)
+    more = [peer for peer in (on.crowd.join(address(0)) for _ in range(on.limit // 10)) if peer]
+    on.crowd.run(5, lambda: all(peer.ended for peer in more))
+    on.expect(all(peer.ended for peer in more), "one address has more connections than it may")
+    on.rest()
+
+
+def half_open(on):
+    """Requests that are begun and never ended, from one address, and half-closed connections."""
+    peers = open_many(on, on.limit // 2, data=b"POST /v2/locks/x/acquire HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Le")
+    closed = open_many(on, on.limit // 4, 1, data=request("GET", "/healthz"))
+    for peer in closed:
+        peer.socket.shutdown(1)
+    on.crowd.run(10, lambda: all(peer.statuses for peer in closed))
+    on.expect_statuses(closed, 200, least=len(closed))
+    on.rest()
+    on.crowd.run(on.timeout_seconds * 2 + 10, lambda: all(peer.ended for peer in peers))
+    left = sum(not peer.ended for peer in peers)
+    on.expect(left == 0, f"{left} half-open connections are still there")
+
+
+def all_connections(on):
+    """Idle connections from ten addresses, to the limit of all: whoever is inside must be served."""
+    on.note(f"{len(open_many(on, on.limit * 10))} connected")
+    on.rest()
+
+
+def churn(on):
+    """Connections that come and go: reset with half a request, with a whole one, while they wait for a lock."""
+    on.ask("POST", "/v2/locks/churned/acquire", on.mallory(), {"lease_ms": 20000})
+    wait = request("POST", "/v2/locks/churned/acquire", on.mallory(1), {"wait_ms": 60000})
+    ask = request("GET", "/v2/locks/churned", on.mallory(1))
+    pace, kinds, recent = Pace(500), [ask[:40], ask, wait], []
+    number = 0
+    while on.time_left() > 0:
+        pace.wait()
+        peer = on.crowd.join(address(number % 8), kinds[number % 3], reads=False)
+        number += 1
+        if peer:
+            recent.append(peer)
+        if len(recent) > 20:
+            recent.pop(0).close(reset=number % 2 == 0)
+    for peer in recent:
+        peer.close(reset=True)
+    on.crowd.run(15, lambda: on.metric("waiters") <= on.limit // 100 + 1)
+    waiting = on.metric("waiters")
+    on.expect(waiting <= on.limit // 100 + 1, f"{waiting} waiters have hung up and still wait")
+
+
+def listen(on, count):
+    """Event streams that are opened and never read."""
+    pace = Pace(OPEN_PER_SECOND)
+    for i in range(count):
+        pace.wait()
+        share = i // (on.limit - on.limit // 10)
+        on.crowd.join(address(share), request("GET", "/v2/events", on.mallory(share)), reads=False, small=True)
+    on.crowd.run(20, lambda: on.metric("streams") >= count)
+    opened = on.metric("streams")
+    on.expect(opened >= count, f"{opened} of {count} streams are open")
+    on.crowd.run(on.seconds)
+
+
+def streams_1000(on):
+    listen(on, on.limit)
+
+
+def streams_9000(on):
+    listen(on, on.limit * 9)
