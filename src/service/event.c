@@ -19,7 +19,10 @@ enum {
     BUCKETS = 4096,
     KEEP_ALIVE_US = 15 * 1000000,
     PAGE = 500,
-    OUT_MAX = 256 * 1024,
+    OUT_MAX = 256 * 1024,  /* one event */
+    OUT_ENOUGH = 8 * 1024, /* of several */
+    SEND_BUFFER = 32 * 1024,
+    BUSY_US = 1000000,
     WAKE_EVERY_MS = 10,
     TRIM_EVERY_US = 30 * 1000000,
 };
@@ -54,8 +57,10 @@ struct hf_events {
     struct event ring[KEPT];
     uint64_t last; /* the number of the newest; the first is 1 */
     struct hf_list streams;
-    size_t due_count; /* streams that are to be woken */
-    int64_t paid_us;  /* until when waking has used up its time */
+    struct hf_list asleep; /* those that have been told everything … */
+    struct hf_list due;    /* … and are to be woken, when there is time for it */
+    int64_t paid_us;       /* until when waking has used up its time */
+    int64_t looked_after_us;
     struct known *known[BUCKETS];
     size_t known_count;
     bool has_known; /* the table has been looked at since somebody listens */
@@ -66,14 +71,15 @@ struct hf_events {
 
 struct hf_stream {
     struct hf_list node;
+    struct hf_list sleeper; /* asleep or due; in neither while it has something to send */
     struct hf_events *events;
     struct hf_exchange *exchange;
     uint64_t at; /* the last one it was given */
     bool missed; /* some are gone already */
     bool ended;
     const char *expired; /* why it is to end, which it is told; NULL: it is not */
-    bool due;            /* it is to be woken, when there is time for it */
     int64_t spoke_us;
+    int64_t read_us; /* when what was given to it had been taken */
     char *prefix;
     struct hf_buf out;
     size_t out_at;
@@ -185,12 +191,18 @@ static bool is_for(const struct hf_stream *stream, const char *lock)
 /* Waking one costs some system calls: so many a second, and a crowd hears of things later. */
 static bool has_time(struct hf_events *events)
 {
-    enum { PRICE_US = 200, BURST_US = 100000 };
+    enum { PRICE_US = 200, BURST_US = 10000 };
     int64_t now_us = hf__service_now_us(events->service);
     int64_t paid_us = events->paid_us > now_us ? events->paid_us : now_us;
     if (paid_us + PRICE_US - now_us > BURST_US) return false;
     events->paid_us = paid_us + PRICE_US;
     return true;
+}
+
+static void wake(struct hf_stream *stream)
+{
+    hf__list_remove(&stream->sleeper);
+    hf__exchange_wake(stream->exchange);
 }
 
 /* Whoever does not hear of it is not woken. */
@@ -200,28 +212,20 @@ static void wake_stream(struct hf_events *events, struct hf_stream *stream, cons
         stream->at++;
         return;
     }
-    if (stream->due) return;
-    stream->due = !has_time(events);
-    if (!stream->due) hf__exchange_wake(stream->exchange);
-    else if (events->due_count++ == 0) pthread_cond_signal(&events->wake);
+    if (has_time(events)) {
+        wake(stream);
+        return;
+    }
+    if (hf__list_empty(&events->due)) pthread_cond_signal(&events->wake);
+    hf__list_remove(&stream->sleeper);
+    hf__list_append(&events->due, &stream->sleeper);
 }
 
 /* Those that there was no time for, the longest waiting first. */
 static void wake_due(struct hf_events *events)
 {
-    for (struct hf_list *at = events->streams.next, *next; at != &events->streams; at = next) {
-        struct hf_stream *stream = HF_CONTAINER(at, struct hf_stream, node);
-        next = at->next;
-        if (!stream->due) continue;
-        if (!has_time(events)) return;
-        stream->due = false;
-        events->due_count--;
-        hf__exchange_wake(stream->exchange);
-        if (next == &events->streams) return;
-        hf__list_remove(at);
-        hf__list_append(&events->streams, at);
-        if (events->due_count == 0) return;
-    }
+    while (!hf__list_empty(&events->due) && has_time(events))
+        wake(HF_CONTAINER(events->due.next, struct hf_stream, sleeper));
 }
 
 /* With the mutex. */
@@ -238,8 +242,10 @@ static void tell(struct hf_events *events, const struct hf_happening *what)
     hf__free(place->text);
     *place = made;
     hf__count(&events->service->metrics.events);
-    for (struct hf_list *at = events->streams.next; at != &events->streams; at = at->next)
-        wake_stream(events, HF_CONTAINER(at, struct hf_stream, node), made.lock);
+    for (struct hf_list *at = events->asleep.next, *next; at != &events->asleep; at = next) {
+        next = at->next;
+        wake_stream(events, HF_CONTAINER(at, struct hf_stream, sleeper), made.lock);
+    }
 }
 
 void hf__event(struct hf_events *events, const struct hf_happening *what)
@@ -358,14 +364,19 @@ void hf__events_end_streams(struct hf_events *events, const char *why)
     pthread_mutex_unlock(&events->mutex);
 }
 
-static void keep_alive(struct hf_events *events)
+/* Now and then: streams that have been silent for long, whose token has ended, or who do not read. */
+static void look_after(struct hf_events *events)
 {
     int64_t now_us = hf__service_now_us(events->service);
+    int64_t late_us = KEEP_ALIVE_US + events->service->limits.request_ms * 1000;
     int64_t wall_s = hf__clock_wall_us(events->service->store->clock) / 1000000;
+    if (now_us - events->looked_after_us < BUSY_US) return;
+    events->looked_after_us = now_us;
     for (struct hf_list *at = events->streams.next; at != &events->streams; at = at->next) {
         struct hf_stream *stream = HF_CONTAINER(at, struct hf_stream, node);
         int64_t until_s = stream->exchange->caller.until_s;
         if (until_s && wall_s >= until_s) end_stream(stream, "token-expired");
+        else if (now_us - stream->read_us >= late_us) hf__exchange_cut_off(stream->exchange);
         else if (now_us - stream->spoke_us >= KEEP_ALIVE_US) hf__exchange_wake(stream->exchange);
     }
 }
@@ -384,9 +395,9 @@ static void *run(void *user)
             pthread_mutex_unlock(&events->mutex);
             look(events);
             pthread_mutex_lock(&events->mutex);
-            keep_alive(events);
+            look_after(events);
         } else if (heard) {
-            keep_alive(events);
+            look_after(events);
         } else if (events->has_known) { /* nobody listens: what comes later is looked at anew */
             for (size_t i = 0; i < BUCKETS; i++) {
                 for (struct known *known = events->known[i]; known; known = known->next)
@@ -396,13 +407,14 @@ static void *run(void *user)
             events->has_known = false;
         }
         if (events->stopping) break;
-        if (events->due_count > 0) wake_due(events);
+        wake_due(events);
         if (now_us >= trim_at_us) { /* what attackers made us take is given back */
             trim_at_us = now_us + TRIM_EVERY_US;
             malloc_trim(0);
         }
         int64_t left_ms = (look_at_us - hf__service_now_us(events->service)) / 1000 + 1;
-        if (events->due_count > 0 && left_ms > WAKE_EVERY_MS) left_ms = WAKE_EVERY_MS;
+        if (left_ms > BUSY_US / 1000) left_ms = BUSY_US / 1000;
+        if (!hf__list_empty(&events->due) && left_ms > WAKE_EVERY_MS) left_ms = WAKE_EVERY_MS;
         struct timespec until = hf__deadline_in(!heard        ? TRIM_EVERY_US / 1000
                                                 : left_ms > 0 ? left_ms
                                                               : 0);
@@ -436,7 +448,7 @@ static void fill(struct hf_stream *stream)
     hf__buf_clear(&stream->out);
     stream->out_at = 0;
     if (stream->at + 1 < oldest) stream->missed = true;
-    while (!stream->missed && stream->at < events->last && stream->out.len < OUT_MAX / 2) {
+    while (!stream->missed && stream->at < events->last && stream->out.len < OUT_ENOUGH) {
         const struct event *event = &events->ring[++stream->at % KEPT];
         if (!event->lock) stream->missed = true; /* there was no memory for it */
         else if (is_for(stream, event->lock)) put_event(stream, event);
@@ -460,12 +472,15 @@ ssize_t hf__stream_read(struct hf_stream *stream, char *room, size_t size)
 {
     struct hf_events *events = stream->events;
     pthread_mutex_lock(&events->mutex);
+    hf__list_remove(&stream->sleeper);
+    stream->read_us = hf__service_now_us(events->service);
     if (stream->out_at >= stream->out.len) fill(stream);
     size_t left = stream->out.len - stream->out_at;
     if (left > size) left = size;
     if (left > 0) memcpy(room, stream->out.data + stream->out_at, left);
     stream->out_at += left;
     bool ended = stream->ended || events->draining || stream->out.failed;
+    if (left == 0 && !ended) hf__list_append(&events->asleep, &stream->sleeper);
     pthread_mutex_unlock(&events->mutex);
     return left > 0 ? (ssize_t)left : ended ? -1 : 0;
 }
@@ -475,7 +490,7 @@ void hf__stream_close(struct hf_stream *stream)
     struct hf_events *events = stream->events;
     pthread_mutex_lock(&events->mutex);
     hf__list_remove(&stream->node);
-    if (stream->due) events->due_count--;
+    hf__list_remove(&stream->sleeper);
     pthread_mutex_unlock(&events->mutex);
     __atomic_fetch_sub(&events->listeners, 1, __ATOMIC_RELAXED);
     hf__gauge(&events->service->metrics.streams, -1);
@@ -540,7 +555,8 @@ void hf__v2_events(struct hf_exchange *exchange)
     }
     stream->events = events;
     stream->exchange = exchange;
-    stream->spoke_us = hf__service_now_us(exchange->service);
+    stream->spoke_us = stream->read_us = hf__service_now_us(exchange->service);
+    hf__list_init(&stream->sleeper);
     hf__buf_init(&stream->out, OUT_MAX);
     hf__buf_str(&stream->out, "retry: 2000\n\n");
     exchange->content_type = "text/event-stream";
@@ -554,6 +570,7 @@ void hf__v2_events(struct hf_exchange *exchange)
     __atomic_fetch_add(&events->listeners, 1, __ATOMIC_RELAXED);
     hf__gauge(&exchange->service->metrics.streams, 1);
     exchange->gone = gone;
+    hf__exchange_send_buffer(exchange, SEND_BUFFER); /* what nobody reads is kept here, not there */
     hf__exchange_done(exchange);
 }
 
@@ -570,6 +587,8 @@ int hf__events_start(struct hf_service *service, int64_t look_ms, struct hf_even
     events->service = service;
     events->look_ms = look_ms;
     hf__list_init(&events->streams);
+    hf__list_init(&events->asleep);
+    hf__list_init(&events->due);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -90,10 +90,11 @@ struct hf_exchange {
     struct hf_task resume;
     bool begun;
     bool too_large;
-    bool cut_off;    /* answered in the middle of its body, the rest of which is thrown away */
-    size_t received; /* of its body */
-    size_t kept;     /* … and counted */
-    int64_t sending; /* of its answer, counted */
+    bool two_lengths; /* which a proxy in front of us may read otherwise */
+    bool cut_off;     /* answered in the middle of its body, the rest of which is thrown away */
+    size_t received;  /* of its body */
+    size_t kept;      /* … and counted */
+    int64_t sending;  /* of its answer, counted */
     bool parked;
     int64_t began_us;
     char remote[64];

@@ -44,10 +44,12 @@ static int64_t *of_address(struct hf_exchange *exchange)
     return &service->body_bytes_of[hf__limit_place(service, exchange->remote, HF_ADDRESS_BUCKETS)];
 }
 
-static bool keep(struct hf_exchange *exchange, size_t size)
+static bool keep(struct hf_exchange *exchange)
 {
-    int64_t more = (int64_t)size;
-    exchange->kept += size;
+    size_t counted = exchange->received > HF_SMALL ? exchange->received - HF_SMALL : 0;
+    int64_t more = (int64_t)(counted - exchange->kept); /* `received` has grown already */
+    exchange->kept = counted;
+    if (more == 0) return true;
     int64_t all = __atomic_add_fetch(&exchange->service->body_bytes, more, __ATOMIC_RELAXED);
     int64_t own = __atomic_add_fetch(of_address(exchange), more, __ATOMIC_RELAXED);
     return all <= HF_BODIES_MAX && own <= HF_BODIES_MAX_OF_ADDRESS;
@@ -73,9 +75,12 @@ bool hf__intake_begin(struct hf_exchange *exchange)
 {
     int64_t length;
     const char *text = hf__exchange_header(exchange, "Content-Length");
+    exchange->two_lengths = text && hf__exchange_header(exchange, "Transfer-Encoding");
+    if (exchange->two_lengths) return false;
     if (!text || !hf__parse_int64(hf__slice_str(text), &length) || length <= HF_BODY_MAX)
         return true;
-    if (length > HF_BODY_PATIENCE) return false;
+    exchange->too_large = length > HF_BODY_PATIENCE;
+    if (exchange->too_large) return false;
     refuse_too_large(exchange);
     return true;
 }
@@ -86,7 +91,7 @@ bool hf__intake_add(struct hf_exchange *exchange, const char *bytes, size_t size
     if (exchange->cut_off) return exchange->received <= HF_BODY_PATIENCE;
     if (exchange->received > HF_BODY_MAX) {
         refuse_too_large(exchange);
-    } else if (!keep(exchange, size)) {
+    } else if (!keep(exchange)) {
         hf__count(&exchange->service->metrics.refused_limit);
         exchange->error = "too-many-bodies";
         last_word(exchange, 503, "Service Unavailable", "Retry-After: 1\r\n",

@@ -3,9 +3,11 @@
  *
  * Invariants
  * B1  A body has at most HF_BODY_MAX bytes. More is answered with 413: at the header that says so,
- * or as soon as it has come in; then the connection ends. B2  Only bytes that are kept count,
- * against what all callers may take together and what those of one address may. Where there is no
- * room the answer is 503, never silence.
+ *     or as soon as it has come in; then the connection ends.
+ * B2  Only bytes that are kept count, and of those what is beyond the first HF_SMALL of a body:
+ *     against what all callers may take together and what those of one address may. Where there is
+ *     no room the answer is 503, never silence. So whoever holds back large bodies cannot keep out
+ *     those who send small ones.
  */
 #ifndef HF_SERVICE_INTAKE_H
 #define HF_SERVICE_INTAKE_H
@@ -15,8 +17,9 @@
 #include "service/service.h"
 
 /*
- * The header has come in. False: it says that the body is far too large, and is to be answered now
- * (with 413). One that is too large, but can be read to its end, has been answered.
+ * The header has come in. False: it is to be answered now, since it says that the body is far too
+ * large (413), or its length in two ways (400). A body that is too large, but can be read to its
+ * end, has been answered.
  */
 bool hf__intake_begin(struct hf_exchange *exchange);
 

@@ -53,6 +53,7 @@ struct hf_server {
 /* ---- the exchange ---- */
 
 static void resume_here(struct hf_task *task);
+static void uncount_answer(struct hf_exchange *exchange);
 
 static enum hf_method method_of(const char *method)
 {
@@ -222,7 +223,7 @@ static void completed(void *user, struct MHD_Connection *connection, void **stat
     hf__socket_unpark(&server->sockets, exchange);
     if (exchange->stream) hf__stream_close(exchange->stream);
     if (exchange->finished) exchange->finished(exchange, received);
-    hf__socket_turn(exchange->socket, false);
+    hf__socket_turn(exchange->socket, HF_TURN_TO_ASK);
     int64_t took_us = hf__service_now_us(service) - exchange->began_us;
     hf__metric_request(&service->metrics, exchange->route ? exchange->route - hf__routes : -1,
                        exchange->status, took_us);
@@ -233,7 +234,7 @@ static void completed(void *user, struct MHD_Connection *connection, void **stat
         log_line(exchange, took_us, received);
     }
     hf__intake_done(exchange);
-    __atomic_sub_fetch(&service->answer_bytes, exchange->sending, __ATOMIC_RELAXED);
+    uncount_answer(exchange);
     hf__buf_free(&exchange->body);
     hf__buf_free(&exchange->answer);
     hf__caller_free(&exchange->caller);
@@ -282,6 +283,17 @@ bool hf__exchange_is_gone(struct hf_exchange *exchange)
     return got == 0;
 }
 
+void hf__exchange_cut_off(struct hf_exchange *exchange)
+{
+    if (exchange->socket) shutdown(exchange->socket->fd, SHUT_RDWR);
+}
+
+void hf__exchange_send_buffer(struct hf_exchange *exchange, int bytes)
+{
+    if (exchange->socket)
+        setsockopt(exchange->socket->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
 /* A stream has something to say. From any thread. */
 void hf__exchange_wake(struct hf_exchange *exchange)
 {
@@ -311,16 +323,39 @@ static ssize_t read_stream(void *user, uint64_t position, char *room, size_t siz
     return 0;
 }
 
+static int64_t *answers_to(struct hf_exchange *exchange)
+{
+    struct hf_service *service = exchange->service;
+    return &service
+                ->answer_bytes_to[hf__limit_place(service, exchange->remote, HF_ADDRESS_BUCKETS)];
+}
+
+static void uncount_answer(struct hf_exchange *exchange)
+{
+    __atomic_sub_fetch(&exchange->service->answer_bytes, exchange->sending, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(answers_to(exchange), exchange->sending, __ATOMIC_RELAXED);
+    exchange->sending = 0;
+}
+
+/* False: there are too many large ones. Small ones are always sent. */
+static bool count_answer(struct hf_exchange *exchange, int64_t size)
+{
+    if (size <= HF_SMALL) return true;
+    exchange->sending = size;
+    int64_t all = __atomic_add_fetch(&exchange->service->answer_bytes, size, __ATOMIC_RELAXED);
+    int64_t own = __atomic_add_fetch(answers_to(exchange), size, __ATOMIC_RELAXED);
+    if (all <= HF_ANSWERS_MAX && own <= HF_ANSWERS_MAX_TO_ADDRESS) return true;
+    uncount_answer(exchange);
+    return false;
+}
+
 static struct MHD_Response *response_of(struct hf_exchange *exchange)
 {
     if (exchange->stream)
         return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_stream, exchange,
                                                  NULL);
     struct hf_slice bytes = exchange->fixed.len ? exchange->fixed : hf__buf_view(&exchange->answer);
-    int64_t size = exchange->fixed.len ? 0 : (int64_t)bytes.len;
-    exchange->sending = size;
-    if (__atomic_add_fetch(&exchange->service->answer_bytes, size, __ATOMIC_RELAXED) >
-        HF_ANSWERS_MAX) {
+    if (!exchange->fixed.len && !count_answer(exchange, (int64_t)bytes.len)) {
         hf__buf_free(&exchange->answer);
         hf__count(&exchange->service->metrics.refused_limit);
         exchange->status = 503;
@@ -361,7 +396,8 @@ static bool add_headers(const struct hf_exchange *exchange, struct MHD_Response 
 {
     const struct hf_service *service = exchange->service;
     char seconds[16];
-    bool closes = __atomic_load_n(&service->draining, __ATOMIC_RELAXED) || exchange->too_large;
+    bool closes = __atomic_load_n(&service->draining, __ATOMIC_RELAXED) || exchange->too_large ||
+                  exchange->two_lengths;
     snprintf(seconds, sizeof seconds, "%d", exchange->retry_after_s);
     const struct {
         const char *name;
@@ -398,7 +434,7 @@ static enum MHD_Result respond(struct hf_exchange *exchange)
         hf__socket_park(sockets, exchange);
     } else {
         hf__socket_unpark(sockets, exchange);
-        hf__socket_turn(exchange->socket, false);
+        hf__socket_turn(exchange->socket, HF_TURN_TO_TAKE);
     }
     enum MHD_Result result =
         MHD_queue_response(exchange->connection, (unsigned)exchange->status, response);
@@ -432,8 +468,12 @@ static enum MHD_Result begin(struct hf_exchange *exchange)
 {
     exchange->begun = true;
     __atomic_fetch_add(&exchange->service->busy, 1, __ATOMIC_RELAXED);
-    hf__socket_turn(exchange->socket, true);
-    if (exchange->arena.failed || (exchange->body.failed && exchange->received <= HF_BODY_MAX)) {
+    hf__socket_turn(exchange->socket, HF_TURN_OURS);
+    if (exchange->two_lengths) {
+        hf__answer_error(exchange, 400, "invalid",
+                         "Content-Length and Transfer-Encoding: send one of them");
+    } else if (exchange->arena.failed ||
+               (exchange->body.failed && exchange->received <= HF_BODY_MAX)) {
         hf__answer_error(exchange, 503, "no-memory", "out of memory");
     } else if (exchange->too_large || exchange->body.failed) {
         exchange->too_large = true;
@@ -456,8 +496,7 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *connection, con
         if (!exchange) return MHD_NO;
         exchange->for_operators = gate->for_operators;
         *state = exchange;
-        exchange->too_large = !hf__intake_begin(exchange);
-        return exchange->too_large ? begin(exchange) : MHD_YES; /* before it is all sent */
+        return hf__intake_begin(exchange) ? MHD_YES : begin(exchange); /* before it is all sent */
     }
     if (exchange->begun)
         return __atomic_load_n(&exchange->state, __ATOMIC_ACQUIRE) == READY ? proceed(exchange)

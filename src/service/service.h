@@ -42,9 +42,11 @@ enum {
     HF_BODIES_MAX = 512 << 20,   /* of all requests at a time */
     HF_BODIES_MAX_OF_ADDRESS = 64 << 20,
     HF_ADDRESS_BUCKETS = 4096,
+    HF_SMALL = 16 * 1024, /* a body or an answer, or the beginning of a body, that is not counted */
     HF_HEADERS_MAX = 16 * 1024, /* of a request, with its first line */
     HF_ANSWER_MAX = 64 << 20,
     HF_ANSWERS_MAX = 256 << 20, /* of all that are being sent */
+    HF_ANSWERS_MAX_TO_ADDRESS = 64 << 20,
 };
 
 struct hf_limits {
@@ -94,10 +96,11 @@ struct hf_service {
     pthread_mutex_t calls_mutex;
     struct hf_list calls; /* of exchanges, at the store */
     int64_t body_bytes;   /* atomic: kept, of requests that have not been finished (intake.c) */
-    int64_t body_bytes_of[HF_ADDRESS_BUCKETS]; /* atomic: the same by address */
-    int64_t answer_bytes;                      /* atomic: of answers that are being sent */
-    int64_t ready_us;                          /* atomic: when the store last answered /readyz */
-    bool full;                                 /* atomic: something did not fit, and may not yet */
+    int64_t body_bytes_of[HF_ADDRESS_BUCKETS];   /* atomic: the same by address */
+    int64_t answer_bytes;                        /* atomic: of large answers that are being sent */
+    int64_t answer_bytes_to[HF_ADDRESS_BUCKETS]; /* atomic: the same by address */
+    int64_t ready_us;                            /* atomic: when the store last answered /readyz */
+    bool full; /* atomic: something did not fit, and may not yet */
 
     pthread_mutex_t time_mutex;
     struct hf_store_time store_time; /* for v1 */
@@ -170,6 +173,10 @@ void hf__server_stop(struct hf_server *server);
 size_t hf__exchange_headers(struct hf_exchange *exchange, struct hf_header *ret, size_t most);
 /* Whether the caller has hung up meanwhile. */
 bool hf__exchange_is_gone(struct hf_exchange *exchange);
+/* Ends its connection, whatever has been sent. */
+void hf__exchange_cut_off(struct hf_exchange *exchange);
+/* How much the kernel is to keep of what the caller does not read. */
+void hf__exchange_send_buffer(struct hf_exchange *exchange, int bytes);
 
 /* ---- auth.c ---- */
 

@@ -1,6 +1,7 @@
 #include "service/socket.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -37,13 +38,21 @@ static struct hf_socket *find(const struct hf_sockets *sockets, uint64_t wanted)
     return socket && ticket(socket) == wanted ? socket : NULL;
 }
 
+/* Whether what it is late with lies with us: there is something to read, or room to write. */
+static bool is_our_fault(const struct hf_socket *socket)
+{
+    bool takes = __atomic_load_n(&socket->turn, __ATOMIC_RELAXED) == HF_TURN_TO_TAKE;
+    struct pollfd ready = {.fd = socket->fd, .events = takes ? POLLOUT : POLLIN};
+    return poll(&ready, 1, 0) == 1 && ready.revents == ready.events;
+}
+
 static void sweep(struct hf_sockets *sockets)
 {
     int64_t now_us = hf__clock_boot_us(&hf__clock_system);
     for (struct hf_list *at = sockets->all.next; at != &sockets->all; at = at->next) {
         struct hf_socket *socket = HF_CONTAINER(at, struct hf_socket, node);
         int64_t since_us = __atomic_load_n(&socket->since_us, __ATOMIC_RELAXED);
-        if (since_us < 0 || now_us - since_us < sockets->late_us) continue;
+        if (since_us < 0 || now_us - since_us < sockets->late_us || is_our_fault(socket)) continue;
         shutdown(socket->fd, SHUT_RDWR); /* the server notices, and closes it */
         __atomic_store_n(&socket->since_us, now_us, __ATOMIC_RELAXED);
         hf__count(sockets->dropped);
@@ -153,10 +162,11 @@ void hf__socket_remove(struct hf_sockets *sockets, struct hf_socket *socket)
     hf__free(socket);
 }
 
-void hf__socket_turn(struct hf_socket *socket, bool ours)
+void hf__socket_turn(struct hf_socket *socket, enum hf_turn turn)
 {
     if (!socket) return;
-    int64_t since_us = ours ? -1 : hf__clock_boot_us(&hf__clock_system);
+    int64_t since_us = turn == HF_TURN_OURS ? -1 : hf__clock_boot_us(&hf__clock_system);
+    __atomic_store_n(&socket->turn, turn, __ATOMIC_RELAXED);
     __atomic_store_n(&socket->since_us, since_us, __ATOMIC_RELAXED);
 }
 
