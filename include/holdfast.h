@@ -309,6 +309,22 @@ struct hf_event {
 
 typedef void (*hf_event_fn)(void *user, const struct hf_event *event);
 
+/* How a wait stands. All pointers last for the call. */
+struct hf_wait {
+    const char *name;
+    const char *owner;            /* who holds the lock; NULL: not known */
+    int64_t holders;              /* 0: not known */
+    int64_t since_unix_ms;        /* 0: not known, as in the following */
+    int64_t expires_unix_ms;      /* by the store's clock */
+    int64_t ahead;                /* acquires of this client that come first */
+    bool answered;                /* the store has answered since the wait began */
+    int failures;                 /* requests in a row that the store did not answer */
+    int64_t silent_ms;            /* for how long it has not, if there are failures */
+    const struct hf_error *error; /* the last of them; NULL: there are none */
+};
+
+typedef void (*hf_wait_fn)(void *user, const struct hf_wait *wait);
+
 /* An attribute of one's own beside those of the format. */
 struct hf_attribute {
     const char *name;
@@ -331,6 +347,8 @@ struct hf_acquire_options {
     hf_event_fn on_event; /* its final call may come after hf_release and hf_lock_unref returned */
     void *user;           /* stays until that call, or until the client is closed */
     const char *owner;    /* whom the lock is for; NULL: the client's */
+    hf_wait_fn on_wait;   /* called with `user` while the acquire waits, whenever something about it
+                             has changed; never after its result */
 };
 
 /*

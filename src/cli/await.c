@@ -1,6 +1,7 @@
 /*
- * An acquire of the library waits through outages, and says nothing while it waits. So the waiting
- * is cut into slices: a slice in which the store never answered is an outage.
+ * Waiting for a lock, for somebody at a terminal or for a script: one acquire of the library, which
+ * tells how it stands (hf_wait). An outage of the store ends the wait after a while, unless the user
+ * asked to wait for the store, too.
  */
 #include "cli/await.h"
 
@@ -13,9 +14,9 @@
 #include "cli/wake.h"
 
 enum {
-    LATE_MS = 250,
     SHOW_AFTER_MS = 300,
-    SLICE_MS = 15000,
+    OUTAGE_MS = 15000,   /* of a store that had answered before … */
+    OUTAGE_FAILURES = 3, /* … or had not, in a row */
     AGAIN_MS = 1000,
     PROGRESS_MS = 1000,
     OWNER_SIZE = 520
@@ -27,16 +28,18 @@ struct news {
     bool done;
     int code;
     struct hf_lock *lock;
-    struct hf_error error;
-    bool seen; /* what was last seen of the lock */
-    bool held;
+    struct hf_error error; /* of the result, or of the outage */
+    bool held;             /* by `owner` */
     char owner[OWNER_SIZE];
+    int64_t holders;
     int64_t since_unix_ms;
     int64_t expires_unix_ms;
-    int64_t holders;
+    int64_t ahead;
+    bool answered;
+    int failures;
+    int64_t silent_since_ms; /* on the boot clock */
 };
 
-/* A last call of a watcher may come after it was stopped: this stays. */
 static struct news the_news = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void acquired(void *user, int code, struct hf_lock *lock, const struct hf_error *error)
@@ -51,16 +54,21 @@ static void acquired(void *user, int code, struct hf_lock *lock, const struct hf
     wake_up();
 }
 
-static void changed(void *user, const struct hf_lock_info *info)
+static void waits(void *user, const struct hf_wait *wait)
 {
-    struct news *news = user;
+    struct news *news = &the_news;
+    (void)user;
     pthread_mutex_lock(&news->mutex);
-    news->seen = true;
-    news->held = info->held;
-    news->since_unix_ms = info->since_unix_ms;
-    news->expires_unix_ms = info->expires_unix_ms;
-    news->holders = info->holders;
-    snprintf(news->owner, sizeof news->owner, "%s", info->owner ? info->owner : "somebody");
+    news->held = wait->holders > 0;
+    news->holders = wait->holders;
+    news->since_unix_ms = wait->since_unix_ms;
+    news->expires_unix_ms = wait->expires_unix_ms;
+    news->ahead = wait->ahead;
+    news->answered = wait->answered;
+    news->failures = wait->failures;
+    news->silent_since_ms = boot_ms() - wait->silent_ms;
+    if (wait->error) news->error = *wait->error;
+    snprintf(news->owner, sizeof news->owner, "%s", wait->owner ? wait->owner : "somebody");
     pthread_mutex_unlock(&news->mutex);
     wake_up();
 }
@@ -86,45 +94,78 @@ struct waiting {
     struct cli *cli;
     const char *name;
     const struct await_options *options;
-    struct news *news;
     bool shows;
+    bool said_held;
+    bool said_outage;
     int64_t begin_ms;    /* on the boot clock */
     int64_t deadline_ms; /* likewise; HF_FOREVER */
     char last_owner[OWNER_SIZE];
-    const char *self; /* our own name: we are not in our way */
 };
 
+static void look(struct news *ret)
+{
+    pthread_mutex_lock(&the_news.mutex);
+    *ret = the_news;
+    pthread_mutex_unlock(&the_news.mutex);
+}
+
+static bool is_silent(const struct news *news)
+{
+    return news->failures >= OUTAGE_FAILURES;
+}
+
+/* What is said once. */
+static void say(struct waiting *waiting, const struct news *news)
+{
+    const struct await_options *options = waiting->options;
+    if (news->held && options->held_by && strcmp(news->owner, waiting->last_owner) != 0) {
+        snprintf(waiting->last_owner, sizeof waiting->last_owner, "%s", news->owner);
+        progress_clear();
+        options->held_by(options->user, news->owner);
+    }
+    if (news->held && !waiting->said_held && waiting->cli->settings.verbose) {
+        progress_clear();
+        cli_note(waiting->cli, "lock \"%s\": held by %s; waiting", waiting->name, news->owner);
+        waiting->said_held = true;
+    }
+    if (is_silent(news) && options->retry && !waiting->said_outage) {
+        progress_clear();
+        cli_note(waiting->cli, "%s; trying again", news->error.message);
+        waiting->said_outage = true;
+    }
+}
+
+/* The line that changes while we wait. */
 static void show(struct waiting *waiting)
 {
-    struct news *news = waiting->news;
-    char owner[OWNER_SIZE], age[MOMENT_SIZE], left[MOMENT_SIZE];
-    char who[OWNER_SIZE + 96] = "", until[96] = "";
-    pthread_mutex_lock(&news->mutex);
-    bool held = news->seen && news->held && strcmp(news->owner, waiting->self) != 0;
-    int64_t since = news->since_unix_ms, expires = news->expires_unix_ms, holders = news->holders;
-    snprintf(owner, sizeof owner, "%s", news->owner);
-    pthread_mutex_unlock(&news->mutex);
-    if (held && waiting->options->held_by && strcmp(owner, waiting->last_owner) != 0) {
-        snprintf(waiting->last_owner, sizeof waiting->last_owner, "%s", owner);
-        progress_clear();
-        waiting->options->held_by(waiting->options->user, owner);
+    struct news news;
+    char age[MOMENT_SIZE], left[MOMENT_SIZE];
+    char who[OWNER_SIZE + 128] = "", until[96] = "";
+    look(&news);
+    say(waiting, &news);
+    if (!waiting->shows || (!news.held && boot_ms() - waiting->begin_ms < SHOW_AFTER_MS)) return;
+    if (is_silent(&news)) {
+        progress_show("waiting for the store");
+        return;
     }
-    if (!waiting->shows || (!held && boot_ms() - waiting->begin_ms < SHOW_AFTER_MS)) return;
-    if (held && holders > 1)
-        snprintf(who, sizeof who, "; held by %lld, lately %s", (long long)holders, owner);
-    else if (held) snprintf(who, sizeof who, "; held by %s", owner);
+    if (news.held && news.holders > 1)
+        snprintf(who, sizeof who, "; held by %lld, lately %s", (long long)news.holders, news.owner);
+    else if (news.held) snprintf(who, sizeof who, "; held by %s", news.owner);
     size_t len = strlen(who);
-    if (held && since > 0)
-        snprintf(who + len, sizeof who - len, " for %s", duration_print(wall_ms() - since, age));
+    if (news.held && news.since_unix_ms > 0)
+        snprintf(who + len, sizeof who - len, " for %s",
+                 duration_print(wall_ms() - news.since_unix_ms, age));
     len = strlen(who);
-    if (held && expires > wall_ms())
+    if (news.held && news.expires_unix_ms > wall_ms())
         snprintf(who + len, sizeof who - len, " (lease: %s)",
-                 duration_print(expires - wall_ms(), left));
+                 duration_print(news.expires_unix_ms - wall_ms(), left));
     if (waiting->deadline_ms != HF_FOREVER)
         snprintf(until, sizeof until, ", at most %s more",
                  duration_print(waiting->deadline_ms - boot_ms(), left));
     progress_show("waiting for %s%s%s", waiting->name, until, who);
 }
+
+/* ---- one acquire ---- */
 
 static int64_t left_ms(const struct waiting *waiting)
 {
@@ -133,72 +174,87 @@ static int64_t left_ms(const struct waiting *waiting)
     return left > 0 ? left : 0;
 }
 
-/* ---- one slice ---- */
-
-static bool is_done(struct news *news)
+/* When the store has been silent for too long; HF_FOREVER: it is not, or that does not matter. */
+static int64_t outage_at_ms(const struct waiting *waiting, const struct news *news)
 {
-    pthread_mutex_lock(&news->mutex);
-    bool done = news->done;
-    pthread_mutex_unlock(&news->mutex);
-    return done;
+    if (waiting->options->retry || news->failures == 0) return HF_FOREVER;
+    if (!news->answered) return is_silent(news) ? 0 : HF_FOREVER;
+    return news->silent_since_ms + OUTAGE_MS;
 }
 
-/* A signal that ends it; 0: there is a result. */
-static int wait_for_result(struct waiting *waiting, struct hf_acquisition *acquisition)
+/* Why a wait was given up before it had a result; 0: it was not. */
+struct end {
+    int signal;
+    int code; /* of an outage */
+    struct hf_error error;
+};
+
+static void wait_for_result(struct waiting *waiting, struct hf_acquisition *acquisition,
+                            struct end *ret)
 {
-    int ended_by = 0;
-    bool late = false;
-    while (!is_done(waiting->news)) {
-        /* A try takes as long as the store does; whoever said how long to wait waits no longer. */
-        int64_t left = waiting->options->wait_ms > 0 && !late ? left_ms(waiting) : HF_FOREVER;
-        int64_t nap = waiting->shows && !ended_by ? PROGRESS_MS : WAKE_NEVER;
-        if (left != HF_FOREVER && (nap == WAKE_NEVER || left + LATE_MS < nap)) nap = left + LATE_MS;
-        int signal = wake_wait(nap);
-        if (signal > 0 && wake_is_end(signal) && !ended_by) {
-            ended_by = signal;
+    struct news news;
+    *ret = (struct end){0};
+    for (look(&news); !news.done; look(&news)) {
+        bool ends = ret->signal || ret->code;
+        int64_t outage_ms = ends ? HF_FOREVER : outage_at_ms(waiting, &news);
+        if (outage_ms <= boot_ms()) {
+            ret->code = news.error.code;
+            ret->error = news.error;
             hf_acquisition_cancel(acquisition);
+            continue;
         }
-        if (left == 0 && signal < 0) {
-            late = true;
+        int64_t nap = waiting->shows && !ends ? PROGRESS_MS : WAKE_NEVER;
+        if (outage_ms != HF_FOREVER && (nap == WAKE_NEVER || outage_ms - boot_ms() < nap))
+            nap = outage_ms - boot_ms();
+        int signal = wake_wait(nap);
+        if (signal > 0 && wake_is_end(signal) && !ends) {
+            ret->signal = signal;
             hf_acquisition_cancel(acquisition);
         }
         if (signal == SIGTSTP) {
             progress_clear();
             raise(SIGSTOP);
         }
-        if (!ended_by) show(waiting);
+        if (!ret->signal && !ret->code) show(waiting);
     }
     progress_clear();
-    return ended_by;
 }
 
-static int slice(struct waiting *waiting, struct hf_client *client, int64_t ms,
-                 const struct hf_acquire_options *how, struct hf_lock **ret, int *ret_signal,
-                 struct hf_error *reterr)
+static int acquire_once(struct waiting *waiting, struct hf_client *client,
+                        const struct hf_acquire_options *how, struct hf_lock **ret, int *ret_signal,
+                        struct hf_error *reterr)
 {
-    struct news *news = waiting->news;
     struct hf_acquisition *acquisition;
-    news->done = false;
-    news->lock = NULL;
-    int code =
-        hf_acquire_async(client, waiting->name, ms, how, acquired, news, &acquisition, reterr);
+    struct news news;
+    struct end end;
+    pthread_mutex_lock(&the_news.mutex);
+    the_news.done = the_news.held = the_news.answered = false;
+    the_news.lock = NULL;
+    the_news.failures = 0;
+    pthread_mutex_unlock(&the_news.mutex);
+    int code = hf_acquire_async(client, waiting->name, left_ms(waiting), how, acquired, &the_news,
+                                &acquisition, reterr);
     if (code != 0) return code;
-    *ret_signal = wait_for_result(waiting, acquisition);
+    wait_for_result(waiting, acquisition, &end);
     hf_acquisition_free(acquisition);
-    if (*ret_signal) { /* it may have come in the same moment */
-        if (news->lock) hf_release(news->lock, NULL, NULL);
-        hf_lock_unref(news->lock);
-        return hf__error_set(reterr, HF_ERR_CANCELLED, "cancelled");
+    look(&news);
+    *ret_signal = end.signal;
+    if (end.signal && news.lock) { /* it came in the same moment */
+        hf_release(news.lock, NULL, NULL);
+        hf_lock_unref(news.lock);
     }
-    if (news->code == 0) *ret = news->lock;
-    else *reterr = news->error;
-    if (news->code == HF_ERR_CANCELLED)
-        return hf__error_set(reterr, HF_ERR_UNREACHABLE,
-                             "lock \"%s\": the store has not answered in time", waiting->name);
-    return news->code;
+    if (end.signal) return hf__error_set(reterr, HF_ERR_CANCELLED, "cancelled");
+    if (news.code == HF_ERR_CANCELLED && end.code != 0) {
+        *reterr = end.error;
+        hf__error_prefix(reterr, "lock \"%s\"", waiting->name);
+        return end.code;
+    }
+    if (news.code == 0) *ret = news.lock;
+    else *reterr = news.error;
+    return news.code;
 }
 
-/* Before the next slice after an outage. */
+/* Before the next acquire after an outage. */
 static int pause_for(struct waiting *waiting, int64_t ms)
 {
     for (int64_t end_ms = boot_ms() + ms, now; (now = boot_ms()) < end_ms;) {
@@ -207,32 +263,6 @@ static int pause_for(struct waiting *waiting, int64_t ms)
         if (signal > 0 && wake_is_end(signal)) return signal;
     }
     return 0;
-}
-
-static int wait_in_slices(struct waiting *waiting, struct hf_client *client,
-                          const struct hf_acquire_options *how, struct hf_lock **ret,
-                          int *ret_signal, struct hf_error *reterr)
-{
-    bool said = false;
-    for (int64_t ms = 0;; ms = left_ms(waiting) < SLICE_MS ? left_ms(waiting) : SLICE_MS) {
-        int code = slice(waiting, client, ms, how, ret, ret_signal, reterr);
-        /* Who does not want to wait for the lock may yet wait for the store. */
-        bool is_over = left_ms(waiting) == 0 && waiting->options->wait_ms > 0;
-        bool tried = waiting->options->wait_ms == 0;
-        if (code == HF_ERR_HELD || code == HF_ERR_TIMED_OUT) {
-            if (is_over || tried) return code;
-            if (waiting->cli->settings.verbose && ms == 0)
-                cli_note(waiting->cli, "%s; waiting", reterr->message);
-        } else if (is_outage(code) && waiting->options->retry && !is_over) {
-            if (!said) cli_note(waiting->cli, "%s; trying again", reterr->message);
-            said = true;
-            *ret_signal = pause_for(waiting, AGAIN_MS);
-            progress_clear();
-            if (*ret_signal) return hf__error_set(reterr, HF_ERR_CANCELLED, "cancelled");
-        } else {
-            return code;
-        }
-    }
 }
 
 int open_patiently(struct cli *cli, const struct client_use *use, bool retry,
@@ -250,29 +280,30 @@ int open_patiently(struct cli *cli, const struct client_use *use, bool retry,
 }
 
 int await_lock(struct cli *cli, struct hf_client *client, const char *name,
-               const struct await_options *options, const struct hf_acquire_options *how,
+               const struct await_options *options, const struct hf_acquire_options *given,
                struct hf_lock **ret, int *ret_signal, struct hf_error *reterr)
 {
     struct waiting waiting = {
         .cli = cli,
         .name = name,
         .options = options,
-        .news = &the_news,
         .begin_ms = boot_ms(),
-        .self = hf_client_owner(client),
         .shows = options->wait_ms > 0 && !cli->settings.quiet && isatty(STDERR_FILENO),
         .deadline_ms =
             options->wait_ms >= HF_FOREVER - boot_ms() ? HF_FOREVER : boot_ms() + options->wait_ms,
     };
-    struct hf_watcher *watcher = NULL;
+    struct hf_acquire_options how = *given;
+    how.on_wait = waits;
     *ret_signal = 0;
-    pthread_mutex_lock(&the_news.mutex);
-    the_news.seen = the_news.done = false;
-    pthread_mutex_unlock(&the_news.mutex);
-    bool watches = waiting.shows || options->held_by;
-    if (watches && hf_watch(client, name, 0, changed, &the_news, &watcher, reterr) != 0)
-        watcher = NULL;
-    int code = wait_in_slices(&waiting, client, how, ret, ret_signal, reterr);
-    if (watcher) hf_watch_stop(watcher);
-    return code;
+    for (;;) {
+        int code = acquire_once(&waiting, client, &how, ret, ret_signal, reterr);
+        /* A try that waits for nothing but the store goes on, too. */
+        bool is_over = options->wait_ms > 0 && left_ms(&waiting) == 0;
+        if (*ret_signal || !is_outage(code) || !options->retry || is_over) return code;
+        if (!waiting.said_outage) cli_note(cli, "%s; trying again", reterr->message);
+        waiting.said_outage = true;
+        *ret_signal = pause_for(&waiting, AGAIN_MS);
+        progress_clear();
+        if (*ret_signal) return hf__error_set(reterr, HF_ERR_CANCELLED, "cancelled");
+    }
 }

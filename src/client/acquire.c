@@ -7,8 +7,20 @@
 
 enum { DATA_MAX = 350 * 1024, ATTRIBUTES_MAX = 32 };
 
+/* What is to be told of a wait, with its texts. */
+struct news {
+    struct hf_wait wait;
+    struct hf_error error;
+    char texts[]; /* the name; the owner */
+};
+
 struct hf_acquisition {
-    struct hf_chore chore; /* calling back */
+    struct hf_chore chore;  /* calling back */
+    struct hf_chore report; /* telling how it stands; it has a reference while it is queued */
+    hf_wait_fn on_wait;
+    void *on_wait_user;
+    struct news *news;
+    bool telling; /* on_wait runs: the result waits for it */
     struct hf_client *client;
     struct hf_attempt *attempt; /* NULL: it has a result */
     struct hf_lock *lock;       /* made in advance */
@@ -23,8 +35,64 @@ struct hf_acquisition {
 static void unref(struct hf_acquisition *acquisition)
 {
     if (--acquisition->refs > 0) return;
+    hf__free(acquisition->news);
     hf__lock_drop(acquisition->lock);
     hf__free(acquisition);
+}
+
+/* ---- how it stands ---- */
+
+void hf__acquire_report(struct hf_client *client, struct hf_attempt *attempt,
+                        const struct hf_report *report)
+{
+    struct hf_acquisition *acquisition = attempt->want.user;
+    size_t name_size = attempt->name->len + (size_t)1;
+    struct news *news = hf__malloc(sizeof *news + name_size + report->owner.len + 1);
+    if (!news) return; /* there is always something newer to say */
+    char *owner = news->texts + name_size;
+    news->wait = (struct hf_wait){
+        .name = news->texts,
+        .owner = report->owner.len ? owner : NULL,
+        .holders = report->holders,
+        .since_unix_ms = report->since_unix_ms,
+        .expires_unix_ms = report->expires_unix_ms,
+        .ahead = report->ahead,
+        .answered = attempt->heard,
+        .failures = report->failures,
+        .silent_ms = (report->silent_us + 999) / 1000,
+        .error = report->error ? &news->error : NULL,
+    };
+    if (report->error) news->error = *report->error;
+    memcpy(news->texts, attempt->name->text, name_size);
+    if (report->owner.len) memcpy(owner, report->owner.ptr, report->owner.len);
+    owner[report->owner.len] = '\0';
+    hf__free(acquisition->news);
+    acquisition->news = news;
+    if (hf__list_empty(&acquisition->report.node)) acquisition->refs++;
+    hf__client_chore(client, &acquisition->report);
+}
+
+static void give_result(struct hf_client *client, struct hf_acquisition *acquisition)
+{
+    if (acquisition->waiter) hf__waiter_wake(acquisition->waiter);
+    else hf__client_chore(client, &acquisition->chore);
+}
+
+static void tell(struct hf_client *client, struct hf_chore *chore)
+{
+    struct hf_acquisition *acquisition = HF_CONTAINER(chore, struct hf_acquisition, report);
+    pthread_mutex_lock(&client->mutex);
+    struct news *news = acquisition->news;
+    acquisition->news = NULL;
+    acquisition->telling = acquisition->attempt != NULL && news;
+    pthread_mutex_unlock(&client->mutex);
+    if (acquisition->telling) acquisition->on_wait(acquisition->on_wait_user, &news->wait);
+    hf__free(news);
+    pthread_mutex_lock(&client->mutex);
+    if (acquisition->telling && !acquisition->attempt) give_result(client, acquisition);
+    acquisition->telling = false;
+    unref(acquisition);
+    pthread_mutex_unlock(&client->mutex);
 }
 
 /* ---- the result ---- */
@@ -60,8 +128,7 @@ void hf__acquire_finished(struct hf_client *client, struct hf_attempt *attempt)
         acquisition->lock->refs++;
     }
     hf__attempt_free(&client->core, attempt);
-    if (acquisition->waiter) hf__waiter_wake(acquisition->waiter);
-    else hf__client_chore(client, &acquisition->chore);
+    if (!acquisition->telling) give_result(client, acquisition);
 }
 
 static void call_back(struct hf_client *client, struct hf_chore *chore)
@@ -181,6 +248,7 @@ static int check_want(struct hf_client *client, const char *name, int64_t timeou
         .only_if_exists = options->only_if_exists,
         .reentrant = options->reentrant,
         .owner = owner,
+        .reports = options->on_wait != NULL,
         .stubborn = inside->stubborn,
         .session = inside->session,
     };
@@ -202,7 +270,11 @@ static struct hf_acquisition *acquisition_new(struct hf_client *client,
     acquisition->refs = 1;
     acquisition->client = client;
     acquisition->chore.run = call_back;
+    acquisition->report.run = tell;
+    acquisition->on_wait = options->on_wait;
+    acquisition->on_wait_user = options->user;
     hf__list_init(&acquisition->chore.node);
+    hf__list_init(&acquisition->report.node);
     acquisition->lock = hf__lock_new(client, options);
     if (acquisition->lock) return acquisition;
     hf__free(acquisition);

@@ -86,7 +86,10 @@ static void drain(struct hf_client *client)
         struct hf_attempt *attempt;
         struct hf_grant *grant;
         struct hf_job *job;
+        struct hf_report report;
         int which;
+        while ((attempt = hf__core_next_report(core, hf__client_now_us(client), &report)))
+            hf__acquire_report(client, attempt, &report);
         while ((attempt = hf__core_next_finished(core))) {
             hf__acquire_finished(client, attempt);
             more = true;

@@ -190,6 +190,8 @@ int hf__acquire_async(struct hf_client *client, const char *name, int64_t timeou
                       const struct hf_acquire_inside *inside, hf_acquired_fn done, void *user,
                       struct hf_acquisition **ret, struct hf_error *reterr);
 void hf__acquire_finished(struct hf_client *client, struct hf_attempt *attempt);
+void hf__acquire_report(struct hf_client *client, struct hf_attempt *attempt,
+                        const struct hf_report *report);
 /* NULL once it has a result. */
 struct hf_attempt *hf__acquisition_attempt(const struct hf_acquisition *acquisition);
 

@@ -90,6 +90,9 @@ void hf__attempt_finish(struct hf_core *core, struct hf_attempt *attempt, int co
     hf__list_remove(&attempt->of_name);
     hf__list_remove(&attempt->of_core);
     hf__list_append(&core->finished, &attempt->of_core);
+    hf__list_remove(&attempt->report);
+    core->reporting_count -= attempt->want.reports ? 1 : 0;
+    hf__name_report(core, attempt->name);
     if (code != 0 || attempt->use_session) core->own_count -= attempt->own ? 1 : 0;
     if (code != 0) {
         /* What may have landed, and what the request that is out may bring (A5). */
@@ -146,6 +149,9 @@ static void time_out(struct hf_core *core, struct hf_attempt *attempt, int64_t n
     if (!attempt->heard && attempt->error.code != 0) {
         hf__error_prefix(&attempt->error, "lock \"%s\"", attempt->name->text);
         hf__attempt_finish(core, attempt, attempt->error.code, now_us);
+    } else if (!attempt->heard && attempt->request) {
+        hf__attempt_end(core, attempt, HF_ERR_UNREACHABLE, "the store did not answer in time",
+                        now_us);
     } else {
         hf__attempt_fail_held(core, attempt, HF_ERR_TIMED_OUT, now_us);
     }
@@ -182,6 +188,7 @@ void hf__attempt_wait(struct hf_core *core, struct hf_attempt *attempt, int64_t 
     attempt->poll_ms *= 2;
     if (attempt->judge_at_us > now_us && attempt->judge_at_us < at_us) at_us = attempt->judge_at_us;
     sleep_until(core, attempt, at_us);
+    hf__attempt_report(core, attempt);
     hf__name_refuse_tries(core, attempt->name, now_us);
 }
 
@@ -189,8 +196,8 @@ void hf__attempt_retry(struct hf_core *core, struct hf_attempt *attempt,
                        const struct hf_answer *answer, int64_t now_us)
 {
     attempt->error = answer->error;
-    if (++attempt->failures == TRY_FAILURES &&
-        !hf__attempt_is_try(attempt)) /* who tries is told anyway */
+    if (++attempt->failures == TRY_FAILURES && !hf__attempt_is_try(attempt) &&
+        !attempt->want.reports) /* those are told anyway */
         hf__log(&core->options.log, HF_LOG_WARN, "lock \"%s\": %s; trying again",
                 attempt->name->text, answer->error.message);
     if (hf__attempt_is_try(attempt) && attempt->failures >= TRY_FAILURES) {
@@ -198,6 +205,7 @@ void hf__attempt_retry(struct hf_core *core, struct hf_attempt *attempt,
         hf__attempt_finish(core, attempt, answer->code, now_us);
         return;
     }
+    hf__attempt_report(core, attempt);
     sleep_until(core, attempt,
                 now_us +
                     hf__backoff_us(core, attempt->failures, core->options.poll_limit_ms * 1000));
@@ -229,6 +237,8 @@ bool hf__attempt_step(struct hf_core *core, struct hf_attempt *attempt, struct h
     }
     if (class == HF_ANSWER_OK || class == HF_ANSWER_REFUSED) {
         attempt->heard = true;
+        attempt->heard_us = now_us;
+        if (attempt->failures > 0) hf__attempt_report(core, attempt);
         attempt->failures = 0;
         return true;
     }

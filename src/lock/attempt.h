@@ -52,6 +52,14 @@ void hf__attempt_fail_held(struct hf_core *core, struct hf_attempt *attempt, int
                            int64_t now_us);
 void hf__attempt_ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us);
 void hf__attempt_destroy(struct hf_core *core, struct hf_attempt *attempt);
+
+/* ---- report.c ---- */
+
+/* Something about its wait may have changed. */
+void hf__attempt_report(struct hf_core *core, struct hf_attempt *attempt);
+/* The same of everybody who waits for the lock here. */
+void hf__name_report(struct hf_core *core, const struct hf_name *name);
+
 void hf__name_refuse_tries(struct hf_core *core, struct hf_name *name, int64_t now_us);
 
 #endif

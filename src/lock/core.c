@@ -426,6 +426,7 @@ int hf__core_init(struct hf_core *core, const struct hf_core_options *options,
     *core = (struct hf_core){.options = *options, .name_buckets = FIRST_BUCKETS};
     hf__list_init(&core->requests);
     hf__list_init(&core->finished);
+    hf__list_init(&core->reports);
     hf__list_init(&core->events);
     hf__list_init(&core->jobs);
     hf__list_init(&core->leases);

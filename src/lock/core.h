@@ -11,6 +11,7 @@
  *   adoption a grant that somebody else acquired is taken up from its record (adopt.c)
  *   errand   a conditional write that must get done, and is repeated (errand.c)
  *   force    an operator's release of somebody else's lock (force.c)
+ *   report   how a wait stands, for whoever waits (report.c)
  *
  * Invariants
  * C1  Time first: every input runs all alarms that are due before it is looked
@@ -263,6 +264,7 @@ struct hf_want {
     bool only_if_exists;
     bool reentrant;
     bool stubborn;            /* no error ends it: a campaign */
+    bool reports;             /* somebody wants to know how the wait stands (report.c) */
     struct hf_slice owner;    /* empty: the client's */
     struct hf_lease *session; /* an opened one that is to keep the lock; NULL: as the client does */
     void *user;
@@ -319,7 +321,10 @@ struct hf_attempt {
     bool read_next; /* the next step is to read, not to try */
     bool heard;     /* the store answered at least once */
     int failures;
-    int rushes; /* tries without waiting in between */
+    int64_t heard_us;      /* when it last did, or when the attempt began */
+    struct hf_list report; /* core->reports: there may be something new to say … */
+    uint64_t reported;     /* … and this, as a hash, was said last */
+    int rushes;            /* tries without waiting in between */
     int64_t began_us;
     int64_t deadline_us;
     int64_t poll_ms;
@@ -355,7 +360,9 @@ struct hf_core {
     struct hf_list forces;
     struct hf_list adoptions;
     struct hf_list session_waiters;
-    struct hf_list opened; /* sessions */
+    struct hf_list reports; /* attempts */
+    size_t reporting_count; /* attempts that are on their way and report */
+    struct hf_list opened;  /* sessions */
     struct hf_lease *session;
     struct hf_name **names;
     size_t name_buckets; /* a power of two */
@@ -465,6 +472,21 @@ void hf__core_refuse(struct hf_core *core, const struct hf_error *error, int64_t
 /* Outputs. NULL when there is nothing (more). */
 struct hf_request *hf__core_next_request(struct hf_core *core);
 struct hf_attempt *hf__core_next_finished(struct hf_core *core);
+
+/* How a wait stands. The texts last until the core is fed again. */
+struct hf_report {
+    struct hf_slice owner; /* of the holder; empty: not known */
+    int64_t holders;
+    int64_t since_unix_ms;
+    int64_t expires_unix_ms;
+    int64_t ahead;     /* attempts of this client that come first */
+    int64_t silent_us; /* since the store last answered; 0: nothing is amiss */
+    int failures;
+    const struct hf_error *error; /* the last failure; NULL: none */
+};
+/* Attempts whose report has changed. */
+struct hf_attempt *hf__core_next_report(struct hf_core *core, int64_t now_us,
+                                        struct hf_report *ret);
 /* Sets which of HF_EVENT_IS_…, one at a time. */
 struct hf_grant *hf__core_next_event(struct hf_core *core, int *ret_which);
 struct hf_job *hf__core_next_job(struct hf_core *core);

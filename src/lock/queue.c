@@ -130,6 +130,7 @@ static void begin(struct hf_core *core, struct hf_attempt *attempt, int64_t now_
         if (core->options.by_grant && hf__name_exclusive(attempt->name)) attempt->read_next = true;
         hf__name_advance(core, attempt->name, now_us);
     }
+    hf__attempt_report(core, attempt);
 }
 
 static bool copy_want(struct hf_attempt *attempt, const struct hf_want *want)
@@ -160,6 +161,7 @@ int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t n
     if (!attempt) return hf__error_no_memory(reterr);
     hf__list_init(&attempt->of_core);
     hf__list_init(&attempt->of_name);
+    hf__list_init(&attempt->report);
     attempt->name = hf__name_get(core, want->name);
     attempt->grant = hf__grant_new(want->owner.len);
     bool own = keeps_own_lease(core, want);
@@ -177,7 +179,8 @@ int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t n
     if (want->session) want->session->refs++;
     attempt->use_session = !own;
     attempt->poll_ms = FIRST_POLL_MS;
-    attempt->began_us = now_us;
+    attempt->began_us = attempt->heard_us = now_us;
+    core->reporting_count += want->reports ? 1 : 0;
     attempt->deadline_us = want->timeout_ms == 0 || want->timeout_ms == HF_NEVER
                                ? HF_NEVER
                                : now_us + want->timeout_ms * 1000;

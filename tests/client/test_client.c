@@ -549,6 +549,50 @@ TEST(acquiring_without_waiting_ends_in_one_call_back)
     close_store();
 }
 
+static int waits_seen, result_seen, waits_after_result;
+static char waits_for[64];
+
+static void on_wait(void *user, const struct hf_wait *wait)
+{
+    (void)user;
+    pthread_mutex_lock(&mutex);
+    waits_seen++;
+    if (result_seen) waits_after_result++;
+    if (wait->owner) snprintf(waits_for, sizeof waits_for, "%s by %s", wait->name, wait->owner);
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void *let_go_when_waited_for(void *lock)
+{
+    await(&waits_seen, 1);
+    hf_release(lock, NULL, NULL);
+    return NULL;
+}
+
+TEST(a_wait_is_told_who_is_in_the_way)
+{
+    open_store();
+    struct hf_client *first = new_client("first"), *second = new_client("second");
+    struct hf_lock *held = lock_of(first, "job", NULL), *got;
+    const struct hf_acquire_options how = {.size = sizeof how, .on_wait = on_wait};
+    pthread_t other;
+    waits_seen = result_seen = waits_after_result = 0;
+    CHECK_INT(pthread_create(&other, NULL, let_go_when_waited_for, held), 0);
+    CHECK_INT(hf_acquire(second, "job", HF_FOREVER, &how, &got, &error), 0);
+    pthread_mutex_lock(&mutex);
+    result_seen = 1;
+    pthread_mutex_unlock(&mutex);
+    pthread_join(other, NULL);
+    CHECK_STR(waits_for, "job by first");
+    hf_lock_unref(held);
+    release(got);
+    hf_client_close(first, 0);
+    hf_client_close(second, 0);
+    CHECK_INT(waits_after_result, 0);
+    close_store();
+}
+
 static int in_callback_code;
 
 static void blocks(void *user, const struct hf_event *event)
@@ -960,6 +1004,7 @@ int main(int argc, char **argv)
         RUN(locks_are_listed_in_pages),
         RUN(a_watcher_sees_it_come_and_go),
         RUN(one_candidate_leads_and_the_next_follows),
+        RUN(a_wait_is_told_who_is_in_the_way),
         RUN(acquiring_without_waiting_ends_in_one_call_back),
         RUN(waiting_inside_a_callback_is_refused),
         RUN(closing_releases_everything_and_wakes_everybody),

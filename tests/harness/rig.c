@@ -164,7 +164,7 @@ static void answer(struct rig *rig, struct rig_client *client, struct hf_request
     hf__core_answer(&client->core, request, &result, rig->now_us);
 }
 
-static bool collect(struct rig_client *client)
+static bool collect(struct rig *rig, struct rig_client *client)
 {
     struct hf_core *core = &client->core;
     struct hf_attempt *attempt;
@@ -192,6 +192,12 @@ static bool collect(struct rig_client *client)
                  grant->detail ? grant->detail : "");
         hf__grant_free(core, grant);
     }
+    struct hf_report report;
+    while (hf__core_next_report(core, rig->now_us, &report)) {
+        client->reports++;
+        client->last_report = report;
+        snprintf(client->last_owner, sizeof client->last_owner, "%.*s", HF_FMT(report.owner));
+    }
     while ((job = hf__core_next_job(core))) {
         client->jobs++;
         client->last_job = job->code;
@@ -208,7 +214,7 @@ void rig_settle(struct rig *rig)
             struct rig_client *client = &rig->clients[i];
             if (client->dead) continue;
             struct hf_request *request;
-            any |= collect(client);
+            any |= collect(rig, client);
             if ((request = hf__core_next_request(&client->core))) {
                 answer(rig, client, request);
                 any = true;

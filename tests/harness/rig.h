@@ -35,6 +35,9 @@ struct rig_client {
     unsigned finished;
     unsigned jobs;
     int last_job;
+    unsigned reports;
+    struct hf_report last_report; /* without its owner's text … */
+    char last_owner[64];          /* … which is here */
 };
 
 struct rig {

@@ -606,6 +606,106 @@ TEST(a_store_that_does_not_answer_is_an_error_of_its_own)
     rig_free(&rig);
 }
 
+static struct hf_attempt *wait_and_report(int client, const char *name, int64_t timeout_ms)
+{
+    const struct hf_want want = {
+        .name = hf__slice_str(name), .timeout_ms = timeout_ms, .reports = true};
+    struct hf_attempt *attempt = NULL;
+    struct rig_client *at = &rig.clients[client];
+    at->last_code = 1;
+    CHECK_INT(hf__core_acquire(&at->core, &want, rig.now_us, &attempt, NULL), 0);
+    return attempt;
+}
+
+TEST(a_wait_reports_how_it_stands)
+{
+    start(NULL, NULL);
+    struct hf_grant *grant = take(0, "job", 0);
+    wait_and_report(1, "job", HF_NEVER);
+    rig_settle(&rig);
+    CHECK_INT(b->last_report.holders, 1);
+    CHECK_STR(b->last_owner, "tester");
+    CHECK_INT(b->last_report.since_unix_ms, grant->since_unix_ms);
+    CHECK_INT(b->last_report.ahead, 0);
+    CHECK(!b->last_report.error);
+    /* The holder's renewals are told; a look that finds nothing new is not. */
+    unsigned before = b->reports;
+    rig_run(&rig, 2000);
+    CHECK_INT(b->reports, before);
+    rig_run(&rig, 8000);
+    CHECK(b->reports > before && b->reports <= before + 4);
+    rig_release(&rig, 0, grant);
+    rig_run(&rig, 2000);
+    CHECK_INT(b->last_code, 0);
+    before = b->reports;
+    rig_run(&rig, 10000);
+    CHECK_INT(b->reports, before); /* nothing after the result */
+    rig_free(&rig);
+}
+
+TEST(a_wait_reports_its_place)
+{
+    start(NULL, NULL);
+    struct hf_grant *grant = take(0, "job", 0);
+    CHECK_INT(rig_acquire(&rig, 0, "job", HF_NEVER, 0), 0);
+    wait_and_report(0, "job", HF_NEVER);
+    rig_settle(&rig);
+    CHECK_INT(a->last_report.ahead, 1);
+    CHECK_STR(a->last_owner, "tester"); /* held here: known without a look */
+    rig_release(&rig, 0, grant);
+    rig_settle(&rig);
+    CHECK_INT(a->last_report.ahead, 0);
+    rig_free(&rig);
+}
+
+TEST(a_wait_reports_that_the_store_is_silent_and_that_it_answers_again)
+{
+    start(NULL, NULL);
+    take(0, "job", 0);
+    wait_and_report(1, "job", HF_NEVER);
+    rig_settle(&rig);
+    b->cut_off = true;
+    rig_run(&rig, 20000);
+    CHECK(b->last_report.failures > 3);
+    CHECK(b->last_report.error && b->last_report.error->code == HF_ERR_OUTCOME_UNKNOWN);
+    CHECK(b->last_report.silent_us > 10000000);
+    b->cut_off = false;
+    rig_run(&rig, 3000);
+    CHECK_INT(b->last_report.failures, 0);
+    CHECK_INT(b->last_report.silent_us, 0);
+    CHECK(!b->last_report.error);
+    CHECK_INT(b->last_code, 1); /* an outage does not end a wait */
+    rig_free(&rig);
+}
+
+TEST(a_store_that_never_answers_in_time_is_not_called_a_holder)
+{
+    start(NULL, NULL);
+    b->dead = true; /* its requests are not even answered */
+    wait_and_report(1, "job", 1000);
+    rig_run(&rig, 500);
+    hf__core_tick(&b->core, rig.now_us + 600000);
+    struct hf_attempt *attempt = hf__core_next_finished(&b->core);
+    CHECK(attempt);
+    CHECK_INT(attempt->code, HF_ERR_UNREACHABLE);
+    hf__attempt_free(&b->core, attempt);
+    rig_free(&rig);
+}
+
+TEST(an_intent_stays_as_long_as_the_wait)
+{
+    struct hf_core_options options = with_session();
+    start(&options, &options);
+    take(0, "doc", HF_READERS_LIMIT);
+    wait_and_report(1, "doc", HF_NEVER);
+    rig_run(&rig, 5000);
+    unsigned intents = b->requests[HF_REQUEST_INTENT];
+    CHECK_INT(intents, 1);
+    rig_run(&rig, 120000);
+    CHECK_INT(b->requests[HF_REQUEST_INTENT], intents);
+    rig_free(&rig);
+}
+
 TEST(what_is_on_the_way_when_a_client_closes_is_given_back)
 {
     start(NULL, NULL);
@@ -883,6 +983,11 @@ int main(int argc, char **argv)
         RUN(readers_of_fail_open_look_like_one_lock),
         RUN(a_writer_of_fail_open_waits_for_the_last_reader),
         RUN(a_store_that_does_not_answer_is_an_error_of_its_own),
+        RUN(a_wait_reports_how_it_stands),
+        RUN(a_wait_reports_its_place),
+        RUN(a_wait_reports_that_the_store_is_silent_and_that_it_answers_again),
+        RUN(a_store_that_never_answers_in_time_is_not_called_a_holder),
+        RUN(an_intent_stays_as_long_as_the_wait),
         RUN(what_is_on_the_way_when_a_client_closes_is_given_back),
         RUN(tokens_grow_even_if_somebody_has_slept_for_days),
         RUN(who_wants_more_of_a_lock_that_ends_is_told),

@@ -82,7 +82,10 @@ void sim_client_drain(struct sim_client *client)
         struct hf_attempt *attempt;
         struct hf_grant *grant;
         struct hf_job *job;
+        struct hf_report report;
         int which;
+        while (hf__core_next_report(&client->core, now_us(client), &report)) {
+        } /* nothing rests on it */
         while ((attempt = hf__core_next_finished(&client->core))) {
             more = true;
             const struct sim_user *user = attempt->want.user;
@@ -146,6 +149,7 @@ void sim_worker_begin(struct sim_worker *worker, int lock, int64_t limit, int64_
         .limit = limit,
         .timeout_ms = timeout_ms,
         .lease_ms = lease_ms,
+        .reports = lock % 2 == 0,
         .user = worker,
     };
     struct hf_lease *opened = worker->session;

@@ -1,0 +1,78 @@
+/*
+ * How a wait stands, for whoever waits: who holds the lock, how many of this client come first, and
+ * since when the store has not answered.
+ *
+ * Nothing of the protocol rests on it. An attempt is listed when something may have changed, and
+ * what would be said a second time is not said.
+ */
+#include "base/hash.h"
+#include "lock/attempt.h"
+
+void hf__attempt_report(struct hf_core *core, struct hf_attempt *attempt)
+{
+    if (!attempt->want.reports || attempt->over || !hf__list_empty(&attempt->report)) return;
+    hf__list_append(&core->reports, &attempt->report);
+}
+
+void hf__name_report(struct hf_core *core, const struct hf_name *name)
+{
+    if (core->reporting_count == 0) return;
+    for (const struct hf_list *at = name->attempts.next; at != &name->attempts; at = at->next)
+        hf__attempt_report(core, HF_CONTAINER(at, struct hf_attempt, of_name));
+}
+
+/* By a grant of ours, or by the record as whoever is first has seen it. */
+static void put_holder(const struct hf_core *core, const struct hf_name *name,
+                       struct hf_report *ret)
+{
+    const struct hf_grant *ours = hf__name_exclusive(name);
+    const struct hf_attempt *first = HF_CONTAINER(name->attempts.next, struct hf_attempt, of_name);
+    const struct hf_record *record = &first->record;
+    if (ours && ours->lease) {
+        ret->owner = hf__grant_owner(core, ours);
+        ret->holders = 1;
+        ret->since_unix_ms = ours->since_unix_ms;
+        ret->expires_unix_ms = ours->lease->expires_unix_ms;
+    } else if (first->looked && hf__record_is_held(record)) {
+        ret->owner = record->owner;
+        ret->holders = record->readers > 0        ? record->readers
+                       : record->member_count > 0 ? (int64_t)record->member_count
+                                                  : 1;
+        ret->since_unix_ms = record->since_unix_ms;
+        ret->expires_unix_ms = record->liveness.expires_unix_ms;
+    }
+}
+
+static void fill(const struct hf_core *core, const struct hf_attempt *attempt, int64_t now_us,
+                 struct hf_report *ret)
+{
+    const struct hf_name *name = attempt->name;
+    *ret = (struct hf_report){.failures = attempt->failures};
+    put_holder(core, name, ret);
+    for (const struct hf_list *at = name->attempts.next; at != &attempt->of_name; at = at->next)
+        ret->ahead++;
+    if (attempt->failures == 0) return;
+    ret->silent_us = now_us > attempt->heard_us ? now_us - attempt->heard_us : 1;
+    ret->error = &attempt->error;
+}
+
+/* Not of how long it has been silent, which everybody can count. */
+static uint64_t digest(const struct hf_report *report)
+{
+    const int64_t numbers[] = {report->holders, report->since_unix_ms, report->expires_unix_ms,
+                               report->ahead, report->failures};
+    uint64_t hash = hf__hash_more(HF_HASH_START, report->owner);
+    return hf__hash_more(hash, hf__slice((const char *)numbers, sizeof numbers)) | 1;
+}
+
+struct hf_attempt *hf__core_next_report(struct hf_core *core, int64_t now_us, struct hf_report *ret)
+{
+    for (struct hf_list *node; (node = hf__list_pop(&core->reports)) != NULL;) {
+        struct hf_attempt *attempt = HF_CONTAINER(node, struct hf_attempt, report);
+        fill(core, attempt, now_us, ret);
+        if (digest(ret) == attempt->reported) continue;
+        attempt->reported = digest(ret);
+        return attempt;
+    }
+    return NULL;
+}
