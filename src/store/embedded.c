@@ -52,11 +52,13 @@ struct embedded {
     struct queue writes;
     struct queue reads;
     pthread_cond_t idle;
-    int busy;      /* threads that are in a transaction, or about to be */
-    bool paused;   /* no more of them */
-    bool corked;   /* the writer need not be woken for what comes now */
-    bool closing;  /* the readers end */
-    bool draining; /* … and have ended: the writer completes what is left, and ends */
+    int busy;    /* threads that are in a transaction, or about to be */
+    bool paused; /* no more of them */
+    bool corked; /* the writer need not be woken for what comes now */
+    pthread_t corker;
+    struct guest *reading; /* the corker's: a read transaction that is open until it uncorks */
+    bool closing;          /* the readers end */
+    bool draining;         /* … and have ended: the writer completes what is left, and ends */
     int sweep_period_ms;
     struct hf_timeline timeline;
     struct hf_place place; /* without paths: in memory */
@@ -379,20 +381,31 @@ static void *run_writer(void *arg)
 
 /* ---- the readers ---- */
 
-/* Fills in the answer; false: the error says why there is none. */
-static bool read_from(struct embedded *e, struct hf_database *db, struct hf_call *call,
-                      struct hf_error *reterr)
+static bool begin_reading(struct embedded *e, struct hf_database *db, struct hf_error *reterr)
 {
-    struct hf_answer *answer = &call->answer;
     if (hf__place_verify(&e->place, reterr) != 0) return false;
     if (!db->handle && (hf__database_reopen(db, &e->writer_db, reterr) != 0 ||
                         hf__place_verify(&e->place, reterr) != 0))
         return false;
     hf__database_forget(db);
+    return hf__database_run(db, HF_SQL_BEGIN_READ, reterr) == 0;
+}
+
+/* Within a transaction. */
+static void answer_from(struct embedded *e, struct hf_database *db, struct hf_call *call)
+{
+    struct hf_answer *answer = &call->answer;
     answer->first_sent_boot_us = answer->sent_boot_us = boot_us(e);
     answer->attempts = 1;
-    if (hf__database_run(db, HF_SQL_BEGIN_READ, reterr) != 0) return false;
     hf__execute(db, &call->op, call->arena, store_us(e), answer);
+}
+
+/* Fills in the answer; false: the error says why there is none. */
+static bool read_from(struct embedded *e, struct hf_database *db, struct hf_call *call,
+                      struct hf_error *reterr)
+{
+    if (!begin_reading(e, db, reterr)) return false;
+    answer_from(e, db, call);
     hf__database_rollback(db);
     return true;
 }
@@ -434,24 +447,48 @@ static void submit(struct hf_store *store, struct hf_call *call)
     pthread_mutex_unlock(&e->mutex);
 }
 
-/* Whichever guest's place is free; a database in memory has none. */
-static bool read_here(struct hf_store *store, struct hf_call *call)
+/* Whichever guest's place is free, locked; a database in memory has none. */
+static struct guest *find_guest(struct embedded *e)
 {
-    struct embedded *e = (struct embedded *)store;
     static __thread unsigned first;
-    if (e->reader_count == 0) return false;
-    for (unsigned i = 0; i < GUESTS; i++) {
+    for (unsigned i = 0; i < GUESTS && e->reader_count > 0; i++) {
         struct guest *guest = &e->guests[(first + i) % GUESTS];
         if (pthread_mutex_trylock(&guest->mutex) != 0) continue;
         first = (first + i) % GUESTS; /* where its pages are warm */
-        struct hf_error error = {0};
-        bool good = read_from(e, &guest->db, call, &error);
-        pthread_mutex_unlock(&guest->mutex);
-        if (good) complete(e, call);
-        else fail(e, call, &error);
-        return true;
+        return guest;
     }
-    return false;
+    return NULL;
+}
+
+static bool is_corker(struct embedded *e)
+{
+    return __atomic_load_n(&e->corked, __ATOMIC_RELAXED) &&
+           pthread_equal(e->corker, pthread_self());
+}
+
+/*
+ * Whoever has corked the store reads several times in one transaction: what was asked for by then
+ * was asked for before the transaction began, or is answered as of a moment since.
+ */
+static bool read_here(struct hf_store *store, struct hf_call *call)
+{
+    struct embedded *e = (struct embedded *)store;
+    bool goes_on = is_corker(e);
+    struct hf_error error = {0};
+    bool good = true;
+    struct guest *guest = goes_on && e->reading ? e->reading : find_guest(e);
+    if (!guest) return false;
+    if (!goes_on || !e->reading) good = begin_reading(e, &guest->db, &error);
+    if (good) answer_from(e, &guest->db, call);
+    if (good && goes_on) {
+        e->reading = guest;
+    } else {
+        if (guest->db.handle) hf__database_rollback(&guest->db);
+        pthread_mutex_unlock(&guest->mutex);
+    }
+    if (good) complete(e, call);
+    else fail(e, call, &error);
+    return true;
 }
 
 static bool mark_cancelled(struct hf_list *calls, uint64_t id)
@@ -491,8 +528,14 @@ static void pause_store(struct hf_store *store, bool paused)
 static void cork_store(struct hf_store *store, bool corked)
 {
     struct embedded *e = (struct embedded *)store;
+    if (!corked && e->reading) {
+        hf__database_rollback(&e->reading->db);
+        pthread_mutex_unlock(&e->reading->mutex);
+        e->reading = NULL;
+    }
     pthread_mutex_lock(&e->mutex);
-    e->corked = corked;
+    if (corked) e->corker = pthread_self();
+    __atomic_store_n(&e->corked, corked, __ATOMIC_RELAXED);
     if (!corked && !hf__list_empty(&e->writes.calls)) pthread_cond_signal(&e->writes.filled);
     pthread_mutex_unlock(&e->mutex);
 }

@@ -105,8 +105,10 @@ void hf__store_cancel(struct hf_store *store, uint64_t id);
 void hf__store_pause(struct hf_store *store, bool paused);
 
 /*
- * Corked, the engine may wait for more before it begins anything: for whoever submits several calls
- * one after the other, and uncorks it soon.
+ * Corked, the engine may wait for more before it begins anything, and may let the reads that this
+ * thread does here share one look at the file: for one thread that submits several calls one after
+ * the other, and uncorks it soon. It uncorks before it waits for anything, and before anybody can ask
+ * for something newer: requests that come in while it is corked are not read from here.
  */
 void hf__store_cork(struct hf_store *store, bool corked);
 
