@@ -144,12 +144,21 @@ void hf__attempt_fail_held(struct hf_core *core, struct hf_attempt *attempt, int
     hf__attempt_finish(core, attempt, code, now_us);
 }
 
+/* Whoever has waited here for others may have asked the store only a moment ago. */
+static bool had_time_to_answer(const struct hf_core *core, const struct hf_attempt *attempt,
+                               int64_t now_us)
+{
+    int64_t enough_ms = attempt->want.timeout_ms / 2;
+    if (enough_ms > core->options.request_timeout_ms) enough_ms = core->options.request_timeout_ms;
+    return attempt->asked_us && now_us - attempt->asked_us >= enough_ms * 1000;
+}
+
 static void time_out(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
     if (!attempt->heard && attempt->error.code != 0) {
         hf__error_prefix(&attempt->error, "lock \"%s\"", attempt->name->text);
         hf__attempt_finish(core, attempt, attempt->error.code, now_us);
-    } else if (!attempt->heard && attempt->request) {
+    } else if (!attempt->heard && had_time_to_answer(core, attempt, now_us)) {
         hf__attempt_end(core, attempt, HF_ERR_UNREACHABLE, "the store did not answer in time",
                         now_us);
     } else {
@@ -285,6 +294,7 @@ struct hf_request *hf__attempt_request(struct hf_core *core, struct hf_attempt *
         return NULL;
     }
     attempt->request = request;
+    if (!attempt->asked_us) attempt->asked_us = now_us;
     hf__alarm_set(core, &attempt->alarm, attempt->deadline_us);
     return request;
 }

@@ -321,7 +321,8 @@ struct hf_attempt {
     bool read_next; /* the next step is to read, not to try */
     bool heard;     /* the store answered at least once */
     int failures;
-    int64_t heard_us;      /* when it last did, or when the attempt began */
+    int64_t asked_us;      /* when it was first asked; 0: not yet */
+    int64_t heard_us;      /* when it last answered, or when the attempt began */
     struct hf_list report; /* core->reports: there may be something new to say … */
     uint64_t reported;     /* … and this, as a hash, was said last */
     int rushes;            /* tries without waiting in between */
