@@ -55,6 +55,12 @@ struct hf_async *hf__async_begin(struct hf_client *client, hf_done_fn done, void
     return async;
 }
 
+/* Why it has not begun. */
+static int code_of(const struct hf_error *error)
+{
+    return error ? error->code : HF_ERR_NO_MEMORY;
+}
+
 static int64_t whole_ms(const struct hf_client *client, int64_t lease_ms)
 {
     int64_t ms = lease_ms - lease_ms * client->core.options.margin_per_mille / 1000 - 1;
@@ -66,7 +72,7 @@ int hf__lock_renew_async(struct hf_lock *lock, int64_t lease_ms, hf_done_fn done
 {
     struct hf_client *client = lock->client;
     struct hf_async *async = hf__async_begin(client, done, user, reterr);
-    if (!async) return HF_ERR_NO_MEMORY;
+    if (!async) return code_of(reterr);
     const struct hf_lease *lease = lock->grant->lease;
     if (lease && lease_ms < lease->lease_ms) lease_ms = lease->lease_ms;
     hf__core_ensure(&client->core, lock->grant, whole_ms(client, lease_ms), &async->job,
@@ -92,7 +98,7 @@ int hf__session_open(struct hf_client *client, const char *owner, int64_t lease_
     struct hf_async *async = hf__async_begin(client, done, user, reterr);
     if (!async) {
         hf__free(session);
-        return HF_ERR_NO_MEMORY;
+        return code_of(reterr);
     }
     int code = hf__core_session_open(&client->core, hf__slice_str(owner), lease_ms, &async->job,
                                      hf__client_now_us(client), &session->lease, reterr);
@@ -115,7 +121,7 @@ int hf__session_renew(struct hf_session *session, hf_done_fn done, void *user,
 {
     struct hf_client *client = session->client;
     struct hf_async *async = hf__async_begin(client, done, user, reterr);
-    if (!async) return HF_ERR_NO_MEMORY;
+    if (!async) return code_of(reterr);
     hf__core_session_ensure(&client->core, session->lease,
                             whole_ms(client, session->lease->lease_ms), &async->job,
                             hf__client_now_us(client));
@@ -128,7 +134,7 @@ int hf__session_close(struct hf_session *session, hf_done_fn done, void *user,
 {
     struct hf_client *client = session->client;
     struct hf_async *async = hf__async_begin(client, done, user, reterr);
-    if (!async) return HF_ERR_NO_MEMORY;
+    if (!async) return code_of(reterr);
     hf__core_session_close(&client->core, session->lease, &async->job, hf__client_now_us(client));
     hf__client_leave(client);
     return 0;
@@ -167,7 +173,7 @@ int hf__force_async(struct hf_client *client, const char *name, const char *by, 
                     int64_t timeout_ms, hf_done_fn done, void *user, struct hf_error *reterr)
 {
     struct hf_async *async = hf__async_begin(client, done, user, reterr);
-    if (!async) return HF_ERR_NO_MEMORY;
+    if (!async) return code_of(reterr);
     hf__core_force(&client->core, hf__slice_str(name), hf__slice_str(by), hf__slice_str(reason),
                    timeout_ms, &async->job, hf__client_now_us(client));
     hf__client_leave(client);
@@ -216,6 +222,16 @@ struct hf_lock_info *hf__inspected(struct hf_client *client, const struct hf_ins
     struct hf_lock_info *info = inspection->arena->failed ? NULL : hf__info_new(client, inspection);
     pthread_mutex_unlock(&client->mutex);
     return info;
+}
+
+const struct hf_format *hf__client_format(const struct hf_client *client)
+{
+    return client->core.options.format;
+}
+
+const struct hf_layout *hf__client_layout(const struct hf_client *client)
+{
+    return &client->core.options.layout;
 }
 
 struct hf_mailbox *hf__client_mailbox(struct hf_client *client)

@@ -88,6 +88,16 @@ void hf__client_inspect(struct hf_client *client, struct hf_arena *arena, struct
 struct hf_lock_info *hf__inspected(struct hf_client *client,
                                    const struct hf_inspection *inspection);
 
+/* hf_list; the page is the callee's. */
+typedef void (*hf_listed_fn)(void *user, int code, struct hf_list_page *page,
+                             const struct hf_error *error);
+int hf__list_async(struct hf_client *client, const struct hf_list_options *options,
+                   hf_listed_fn done, void *user, struct hf_error *reterr);
+
+/* What the client's records look like. It never changes. */
+const struct hf_format *hf__client_format(const struct hf_client *client);
+const struct hf_layout *hf__client_layout(const struct hf_client *client);
+
 /* How many wait for the lock here. */
 size_t hf__client_queue(struct hf_client *client, const char *name);
 /* Whoever waits is told that the client is being closed. */

@@ -207,6 +207,12 @@ void hf__watchers_close(struct hf_client *client);
 /* Of the first lock that was inspected, and whoever waits for it here. With the mutex. */
 struct hf_inspection;
 struct hf_lock_info *hf__info_new(struct hf_client *client, const struct hf_inspection *inspection);
+/* The same in memory of one's own: how much, beside the struct, for texts; and what comes there. */
+struct hf_view;
+size_t hf__info_size(const struct hf_core *core, const struct hf_view *view);
+void hf__info_fill(struct hf_lock_info *info, char **texts, const struct hf_core *core,
+                   const struct hf_inspection *inspection, const struct hf_view *view,
+                   int64_t now_us);
 
 /* ---- table.c ---- */
 
