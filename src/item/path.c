@@ -83,6 +83,9 @@ const char *hf__path_show(struct hf_path path, char ret[HF_PATH_TEXT_SIZE])
 int hf__paths_check(struct hf_path a, struct hf_path b, const char *where, struct hf_error *reterr)
 {
     size_t common = 0;
+    /* Most are told apart by a glance. */
+    const struct hf_path_part *first = &a.parts[0], *second = &b.parts[0];
+    if (!first->is_index && !second->is_index && first->name.len != second->name.len) return 0;
     while (common < a.count && common < b.count &&
            order_parts(&a.parts[common], &b.parts[common]) == 0)
         common++;
