@@ -37,7 +37,7 @@ static const struct option options[] = {
     {"v1-table", 0, OPTION_TEXT, "NAME", AT(v1_table),
      "of v1's locks (default: lockservice; with --format lockservice, the store's)"},
     {"threads", 0, OPTION_NUMBER, "N", AT(threads),
-     "that talk HTTP (default: 1, the one that keeps the locks)"},
+     "no effect: one loop serves all connections; accepted for older configurations"},
     {"max-connections", 0, OPTION_NUMBER, "N", AT(max_connections), "default: 10000"},
     {"max-connections-per-address", 0, OPTION_NUMBER, "N", AT(max_connections_per_address),
      "default: no limit; beyond this machine 1000"},

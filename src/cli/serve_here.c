@@ -1,6 +1,7 @@
 /* The service in this process: where it listens, how it is told to stop, what it says. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <malloc.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -213,6 +214,13 @@ static int64_t or_beyond(int64_t given, int64_t otherwise, bool beyond)
     return given > 0 ? given : beyond ? otherwise : 0;
 }
 
+/* Each round of the loop gives back what it took: the heap is trimmed by event.c, not each time. */
+static void keep_the_heap(void)
+{
+    mallopt(M_TRIM_THRESHOLD, 16 << 20);
+    mallopt(M_TOP_PAD, 1 << 20);
+}
+
 static int fill(struct cli *cli, const struct serve_options *given, const struct listener *listener,
                 struct hf_serve_options *ret, struct hf_error *reterr)
 {
@@ -222,7 +230,6 @@ static int fill(struct cli *cli, const struct serve_options *given, const struct
         .v1_table = given->v1_table,
         .listen_fd = listener->fd,
         .allowed_hosts = given->allow_host,
-        .threads = (int)given->threads,
         .look_ms = given->look_ms,
         .tls_certificate = given->tls_cert,
         .tls_key = given->tls_key,
@@ -356,6 +363,7 @@ int serve_run(struct cli *cli, struct serve_options *given)
     struct hf_service *service;
     struct hf_error error;
     allow_many_files();
+    keep_the_heap();
     int code = listener.fd >= 0 ? 0 : listen_on("--listen", given->listen, &listener, &error);
     if (code == 0 && given->metrics_listen)
         code = listen_on("--metrics-listen", given->metrics_listen, &metrics, &error);

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "service/api/session.h"
 #include "service/service.h"
-#include "service/session.h"
 
 /* Microseconds: from what a read takes to what nobody waits for. */
 static const int64_t bounds_us[HF_METRIC_BUCKETS] = {100,     250,     500,      1000,     2500,
@@ -180,13 +180,14 @@ static void asked(struct hf_exchange *exchange, const struct hf_answer *answer)
 static void build_question(const struct hf_service *service, struct hf_arena *arena,
                            struct hf_op *ret)
 {
-    const struct hf_core_options *core = &service->client->core.options;
+    const struct hf_layout *layout = hf__client_layout(service->client);
     /* Any key of the table's type does. */
-    core->format->read(&core->layout, arena,
-                       core->layout.key_type == HF_N ? HF_LIT("0") : HF_LIT("holdfast-ready"), ret);
+    hf__client_format(service->client)
+        ->read(layout, arena, layout->key_type == HF_N ? HF_LIT("0") : HF_LIT("holdfast-ready"),
+               ret);
     ret->attempts = 1;
     ret->timeout_ms = 2000;
-    const char *key = hf__arena_str(arena, core->layout.key_name);
+    const char *key = hf__arena_str(arena, layout->key_name);
     if (!service->store->embedded || !key) return;
     const struct hf_item which = ret->key;
     *ret = (struct hf_op){.kind = HF_DELETE_ITEM, .table = ret->table, .key = which};

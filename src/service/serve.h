@@ -15,7 +15,6 @@ struct hf_serve_options {
     int listen_fd;
     int metrics_fd; /* /metrics, /healthz, /readyz are there alone, without TLS; 0: with the rest */
     const char *allowed_hosts; /* without authentication: names that it goes by; NULL: none */
-    int threads;               /* that talk HTTP; 0: 1, the one that drives the client */
     int64_t look_ms;           /* while somebody listens to events; 0: 1000, with DynamoDB 5000 */
 
     /* TLS: PEM files; NULL: none. */

@@ -1,4 +1,5 @@
 #include "service/service.h"
+#include "service/http/server.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,11 +9,11 @@
 #include "base/alloc.h"
 #include "base/random.h"
 #include "format/keyed.h"
-#include "service/event.h"
-#include "service/grant.h"
+#include "service/api/event.h"
+#include "service/api/grant.h"
+#include "service/api/session.h"
+#include "service/http/tls.h"
 #include "service/serve.h"
-#include "service/session.h"
-#include "service/tls.h"
 
 enum {
     CONNECTIONS = 10000,
@@ -24,9 +25,7 @@ enum {
     LOOK_DYNAMODB_MS = 5000,
     LEEWAY_S = 60,
     TIME_IS_FRESH_US = 10 * 1000000,
-    WORKERS = 4,
     HURRY_MS = 15000,
-    THREADS_MOST = 64,
     CLOSE_MS = 2000,
 };
 
@@ -175,7 +174,7 @@ static int open_client(struct hf_service *service, const struct hf_serve_options
     int code = hf_client_new(&client, &service->client, reterr);
     if (code != 0) return code;
     hf__client_by_grant(service->client);
-    service->format = service->client->core.options.format->name;
+    service->format = hf__client_format(service->client)->name;
     return 0;
 }
 
@@ -184,14 +183,14 @@ static int open_client(struct hf_service *service, const struct hf_serve_options
 static int open_v1(struct hf_service *service, const struct hf_serve_options *options,
                    struct hf_error *reterr)
 {
-    const struct hf_core_options *core = &service->client->core.options;
+    const struct hf_layout *layout = hf__client_layout(service->client);
     bool same = strcmp(service->format, "lockservice") == 0;
     const char *table = options->v1_table;
-    if (!table && same) table = hf__arena_str(&service->arena, core->layout.table);
+    if (!table && same) table = hf__arena_str(&service->arena, layout->table);
     if (!table) table = "lockservice";
     service->v1_table = hf__arena_str(&service->arena, hf__slice_str(table));
     if (!service->v1_table) return hf__error_no_memory(reterr);
-    service->v1_own_table = !hf__slice_is(core->layout.table, table);
+    service->v1_own_table = !hf__slice_is(layout->table, table);
     if (!service->v1_own_table && !same)
         return hf__error_set(reterr, HF_ERR_INVALID,
                              "v1 cannot use the table \"%s\": v2 keeps locks of the format \"%s\" "
@@ -213,11 +212,11 @@ static int open_v1(struct hf_service *service, const struct hf_serve_options *op
 static void learn_time(struct hf_service *service)
 {
     struct hf_arena arena = {0};
-    const struct hf_core_options *core = &service->client->core.options;
+    const struct hf_layout *layout = hf__client_layout(service->client);
     struct hf_call call = {.arena = &arena};
-    core->format->read(&core->layout, &arena,
-                       core->layout.key_type == HF_N ? HF_LIT("0") : HF_LIT("holdfast-ready"),
-                       &call.op);
+    hf__client_format(service->client)
+        ->read(layout, &arena, layout->key_type == HF_N ? HF_LIT("0") : HF_LIT("holdfast-ready"),
+               &call.op);
     if (hf__store_run(service->store, &call) != 0)
         hf__log(&service->log, HF_LOG_WARN, "the store cannot be used yet: %s",
                 call.answer.error.message);
@@ -246,7 +245,6 @@ static int start_parts(struct hf_service *service, const struct hf_serve_options
     if (code == 0 && options->tls_certificate)
         code = hf__tls_start(options->tls_certificate, options->tls_key, options->client_ca,
                              &service->tls, reterr);
-    if (code == 0) code = hf__workers_start(&service->workers, WORKERS, reterr);
     if (code == 0) code = hf__grants_start(service, reterr);
     if (code == 0) code = hf__sessions_start(service, reterr);
     if (code == 0) code = hf__events_start(service, look_ms, &service->events, reterr);
@@ -256,7 +254,6 @@ static int start_parts(struct hf_service *service, const struct hf_serve_options
 static void dismantle(struct hf_service *service)
 {
     hf__server_close(service->server);
-    hf__workers_stop(service->workers);
     hf__events_halt(service->events);
     if (service->client && service->sessions) hf__sessions_stop(service);
     if (service->client) hf__client_leave_locks(service->client);
@@ -301,11 +298,9 @@ int hf__service_start(const struct hf_serve_options *options, struct hf_service 
         service->secret_access_key =
             hf__arena_str(&service->arena, hf__slice_str(options->dynamodb_secret));
     }
-    int threads = options->threads > 0 ? options->threads : 1;
     const struct hf_server_options server = {
         .listen_fd = options->listen_fd,
         .metrics_fd = options->metrics_fd,
-        .threads = threads < THREADS_MOST ? threads : THREADS_MOST,
     };
     int code = service->arena.failed ? hf__error_no_memory(reterr) : 0;
     if (code == 0) code = open_store(service, options, reterr);

@@ -1,18 +1,18 @@
 /*
  * The lock service: what its parts share.
  *
- * server.c     HTTP: connections, limits, time-outs, the log line (libmicrohttpd)
- * intake.c     bodies: how large, and how much of them at a time
- * socket.c     which connections are late, which callers have hung up
- * route.c      which path is whose
- * auth.c       who asks: tokens, JWTs (jwt.c, jwks.c), certificates (tls.c)
- * v1.c         LockServiceCentral's API (v1_request.c reads its requests)
- * v2.c         everything (v2_request.c); grant.c: what was granted; session.c; look.c: get and list
- * event.c      what happens to locks, as it happens
- * dynamo.c     the DynamoDB API on the embedded engine
- * page.c       the page for people, and the documents
- * metric.c     numbers for Prometheus
- * worker.c     threads for what waits
+ * http/   how requests come in and answers go out
+ *   server.c      ports and rounds; connection.c: one connection; address.c: where callers come from
+ *   head.c        what a request looks like; chunks.c: a body in chunks; answer.c: answers in JSON
+ *   route.c       which path is whose; limit.c: how much of it; access.c: the line in the log
+ *   auth.c        who asks: tokens, JWTs (jwt.c, jwks.c), certificates (tls.c); rules.c: who may
+ * api/    what they mean
+ *   v1.c          LockServiceCentral's API (v1_request.c reads its requests)
+ *   v2.c          everything (v2_request.c); grant.c: what was granted; session.c; look.c: get and list
+ *   event.c       what happens to locks, as it happens
+ *   dynamo.c      the DynamoDB API on the embedded engine
+ *   page.c        the page for people, and the documents
+ * metric.c      numbers for Prometheus
  */
 #ifndef HF_SERVICE_SERVICE_H
 #define HF_SERVICE_SERVICE_H
@@ -21,10 +21,10 @@
 
 #include "base/log.h"
 #include "client/behalf.h"
-#include "service/exchange.h"
-#include "service/limit.h"
+#include "service/http/exchange.h"
+#include "service/http/limit.h"
+#include "service/http/rules.h"
 #include "service/metric.h"
-#include "service/rules.h"
 #include "store/store.h"
 #include "wire/sigv4.h"
 
@@ -34,14 +34,12 @@ struct hf_server;
 struct hf_grants;
 struct hf_sessions;
 struct hf_events;
-struct hf_workers;
 
 enum {
     HF_BODY_MAX = 1 << 20,
     HF_BODY_PATIENCE = 16 << 20, /* so much of what is too large is read after the answer */
     HF_BODIES_MAX = 512 << 20,   /* of all requests at a time */
     HF_BODIES_MAX_OF_ADDRESS = 64 << 20,
-    HF_ADDRESS_BUCKETS = 4096,
     HF_SMALL = 16 * 1024, /* a body or an answer, or the beginning of a body, that is not counted */
     HF_HEADERS_MAX = 16 * 1024, /* of a request, with its first line */
     HF_ANSWER_MAX = 64 << 20,
@@ -87,7 +85,6 @@ struct hf_service {
     struct hf_grants *grants;
     struct hf_sessions *sessions;
     struct hf_events *events;
-    struct hf_workers *workers;
     const char *allowed_hosts; /* names that it goes by, by commas; NULL: none */
     int draining;              /* atomic */
     int busy;                  /* atomic: exchanges that have begun and are not finished */
@@ -95,12 +92,10 @@ struct hf_service {
 
     pthread_mutex_t calls_mutex;
     struct hf_list calls; /* of exchanges, at the store */
-    int64_t body_bytes;   /* atomic: kept, of requests that have not been finished (intake.c) */
-    int64_t body_bytes_of[HF_ADDRESS_BUCKETS];   /* atomic: the same by address */
-    int64_t answer_bytes;                        /* atomic: of large answers that are being sent */
-    int64_t answer_bytes_to[HF_ADDRESS_BUCKETS]; /* atomic: the same by address */
-    int64_t ready_us;                            /* atomic: when the store last answered /readyz */
-    bool full; /* atomic: something did not fit, and may not yet */
+    int64_t body_bytes;   /* the loop's: kept, of requests that have not been finished */
+    int64_t answer_bytes; /* likewise, of large answers that are being sent */
+    int64_t ready_us;     /* atomic: when the store last answered /readyz */
+    bool full;            /* atomic: something did not fit, and may not yet */
 
     pthread_mutex_t time_mutex;
     struct hf_store_time store_time; /* for v1 */
@@ -139,36 +134,8 @@ extern const size_t hf__route_count;
 /* Splits the path, finds its route, and runs it or answers. */
 void hf__route(struct hf_exchange *exchange);
 
-/* ---- worker.c ---- */
+/* ---- http/connection.c ---- */
 
-/* For calls that wait. Each thread runs one thing at a time, in the order given. */
-struct hf_work {
-    struct hf_list node;
-    void (*run)(struct hf_work *work);
-};
-int hf__workers_start(struct hf_workers **ret, int threads, struct hf_error *reterr);
-void hf__work(struct hf_workers *workers, struct hf_work *work);
-/* Runs what is queued to the end. */
-void hf__workers_stop(struct hf_workers *workers);
-/* An exchange's errand on a worker. */
-void hf__exchange_work(struct hf_exchange *exchange, void (*run)(struct hf_exchange *exchange));
-
-/* ---- server.c ---- */
-
-struct hf_server_options {
-    int listen_fd;  /* the server's from now on */
-    int metrics_fd; /* likewise, for what operators ask; 0: it has no port of its own */
-    int threads;
-};
-int hf__server_start(struct hf_service *service, const struct hf_server_options *options,
-                     struct hf_server **ret, struct hf_error *reterr);
-/* Whether what operators ask has a port of its own. */
-bool hf__server_has_operators(const struct hf_server *server);
-/* No new connections, but those of operators. */
-void hf__server_quiesce(struct hf_server *server);
-/* No connections. Every exchange must have been answered. The client is driven on. */
-void hf__server_close(struct hf_server *server);
-void hf__server_stop(struct hf_server *server);
 /* All of them, names in lower case, in the arena; no more than `most`. */
 size_t hf__exchange_headers(struct hf_exchange *exchange, struct hf_header *ret, size_t most);
 /* Whether the caller has hung up meanwhile. */
@@ -177,6 +144,13 @@ bool hf__exchange_is_gone(struct hf_exchange *exchange);
 void hf__exchange_cut_off(struct hf_exchange *exchange);
 /* How much the kernel is to keep of what the caller does not read. */
 void hf__exchange_send_buffer(struct hf_exchange *exchange, int bytes);
+/* Its TLS session; NULL: it came in plain. */
+void *hf__exchange_tls(const struct hf_exchange *exchange);
+
+/* ---- http/access.c ---- */
+
+/* One line of the log. */
+void hf__access_log(const struct hf_exchange *exchange, int64_t took_us, bool received);
 
 /* ---- auth.c ---- */
 

@@ -4,7 +4,7 @@
  */
 #include "base/text.h"
 #include "fuzz.h"
-#include "service/jwt.h"
+#include "service/http/jwt.h"
 
 static struct hf_slice cut_line(struct hf_slice *text)
 {

@@ -29,7 +29,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     const struct hf_serve_options options = {.store_url = "memory:",
                                              .client.lease_ms = 1000,
                                              .listen_fd = fd,
-                                             .threads = 1,
                                              .authentication_disabled = true};
     MUST(hf__service_start(&options, &service, &error) == 0);
     return 0;

@@ -1,6 +1,6 @@
 /* Tokens and key sets, as strangers send them: a key set, a newline, a token. */
 #include "fuzz.h"
-#include "service/jwt.h"
+#include "service/http/jwt.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

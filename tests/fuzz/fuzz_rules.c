@@ -1,6 +1,6 @@
 /* Rules as a file has them, and one as a token has it; whoever asks, what is allowed is bounded. */
 #include "fuzz.h"
-#include "service/rules.h"
+#include "service/http/rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -117,7 +117,6 @@ static struct hf_serve_options options_for(enum config config)
     struct hf_serve_options options = {
         .store_url = "memory:",
         .client.lease_ms = LEASE_MS,
-        .threads = 1,
         .look_ms = 200,
         .tokens_file = file_with("tokens", ALICE " alice\n" BOB " bob admin\n" CAROL
                                                  " carol\n# nobody else\n"),

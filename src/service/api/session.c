@@ -1,0 +1,386 @@
+#include "service/api/session.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "base/random.h"
+#include "service/api/grant.h"
+#include "service/api/lock.h"
+#include "service/api/v2.h"
+
+enum { BUCKETS = 1024, LEASE_MS = 20000, LOCKS_SHOWN = 1000, SESSIONS_SHOWN = 1000 };
+
+struct hf_sessions {
+    pthread_mutex_t mutex;
+    size_t count;
+    int64_t swept_us;
+    struct hf_session_entry *by_id[BUCKETS];
+};
+
+static size_t hash(const char *id)
+{
+    return hf__hash_text(id, BUCKETS);
+}
+
+/* ---- the table ---- */
+
+int hf__sessions_start(struct hf_service *service, struct hf_error *reterr)
+{
+    service->sessions = hf__calloc(1, sizeof *service->sessions);
+    if (!service->sessions) return hf__error_no_memory(reterr);
+    pthread_mutex_init(&service->sessions->mutex, NULL);
+    return 0;
+}
+
+void hf__session_entry_unref(struct hf_session_entry *entry)
+{
+    if (!entry || __atomic_sub_fetch(&entry->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+    hf__session_unref(entry->session);
+    if (entry->owner) hf__budget_give(entry->service, HF_BUDGET_SESSIONS, entry->owner, 1);
+    hf__free(entry->owner);
+    hf__free(entry);
+}
+
+static void list(struct hf_session_entry *entry)
+{
+    struct hf_sessions *sessions = entry->service->sessions;
+    struct hf_session_entry **bucket = &sessions->by_id[hash(entry->id)];
+    __atomic_add_fetch(&entry->refs, 1, __ATOMIC_RELAXED);
+    pthread_mutex_lock(&sessions->mutex);
+    entry->next = *bucket;
+    *bucket = entry;
+    pthread_mutex_unlock(&sessions->mutex);
+    hf__gauge(&entry->service->metrics.sessions, 1);
+}
+
+static void unlist(struct hf_session_entry *entry)
+{
+    struct hf_sessions *sessions = entry->service->sessions;
+    pthread_mutex_lock(&sessions->mutex);
+    struct hf_session_entry **at = &sessions->by_id[hash(entry->id)];
+    while (*at && *at != entry) at = &(*at)->next;
+    bool found = *at;
+    if (found) {
+        *at = entry->next;
+        sessions->count--;
+    }
+    pthread_mutex_unlock(&sessions->mutex);
+    if (!found) return;
+    hf__gauge(&entry->service->metrics.sessions, -1);
+    hf__session_entry_unref(entry);
+}
+
+/* Those that have ended are in nobody's way, but take room. */
+void hf__sessions_sweep(struct hf_service *service)
+{
+    struct hf_sessions *sessions = service->sessions;
+    struct hf_session_entry *ended = NULL;
+    pthread_mutex_lock(&sessions->mutex);
+    for (size_t i = 0; i < BUCKETS; i++) {
+        for (struct hf_session_entry **at = &sessions->by_id[i]; *at;) {
+            struct hf_session_entry *entry = *at;
+            if (hf__session_left_ms(entry->session) > 0) {
+                at = &entry->next;
+                continue;
+            }
+            *at = entry->next;
+            entry->next = ended;
+            ended = entry;
+            sessions->count--;
+        }
+    }
+    pthread_mutex_unlock(&sessions->mutex);
+    while (ended) {
+        struct hf_session_entry *next = ended->next;
+        hf__gauge(&service->metrics.sessions, -1);
+        hf__session_entry_unref(ended);
+        ended = next;
+    }
+}
+
+void hf__sessions_sweep_at_times(struct hf_service *service)
+{
+    enum { SECOND_US = 1000000 };
+    struct hf_sessions *sessions = service->sessions;
+    int64_t now_us = hf__service_now_us(service);
+    pthread_mutex_lock(&sessions->mutex);
+    bool due = now_us - sessions->swept_us >= SECOND_US;
+    if (due) sessions->swept_us = now_us;
+    pthread_mutex_unlock(&sessions->mutex);
+    if (due) hf__sessions_sweep(service);
+}
+
+void hf__sessions_stop(struct hf_service *service)
+{
+    struct hf_sessions *sessions = service->sessions;
+    if (!sessions) return;
+    for (size_t i = 0; i < BUCKETS; i++) {
+        while (sessions->by_id[i]) unlist(sessions->by_id[i]);
+    }
+    pthread_mutex_destroy(&sessions->mutex);
+    hf__free(sessions);
+    service->sessions = NULL;
+}
+
+struct hf_session_entry *hf__session_entry_find(struct hf_service *service, const char *id,
+                                                const char *owner)
+{
+    struct hf_sessions *sessions = service->sessions;
+    pthread_mutex_lock(&sessions->mutex);
+    struct hf_session_entry *entry = sessions->by_id[hash(id)];
+    while (entry && (strcmp(entry->id, id) != 0 || (owner && strcmp(entry->owner, owner) != 0)))
+        entry = entry->next;
+    if (entry) __atomic_add_fetch(&entry->refs, 1, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&sessions->mutex);
+    return entry;
+}
+
+/* A place for one more, taken before it is opened. */
+static bool reserve(struct hf_service *service)
+{
+    struct hf_sessions *sessions = service->sessions;
+    pthread_mutex_lock(&sessions->mutex);
+    bool has_room = sessions->count < service->limits.sessions;
+    if (has_room) sessions->count++;
+    pthread_mutex_unlock(&sessions->mutex);
+    return has_room;
+}
+
+static void unreserve(struct hf_service *service)
+{
+    pthread_mutex_lock(&service->sessions->mutex);
+    service->sessions->count--;
+    pthread_mutex_unlock(&service->sessions->mutex);
+}
+
+/* ---- routes ---- */
+
+struct names {
+    struct hf_json_writer *json;
+    int count;
+};
+
+static void put_name(void *user, struct hf_entry *entry)
+{
+    struct names *names = user;
+    if (names->count++ >= LOCKS_SHOWN) return;
+    hf__json_put_string(names->json, hf__slice_str(entry->name));
+}
+
+static void put_session(struct hf_json_writer *json, struct hf_session_entry *entry)
+{
+    struct names names = {.json = json};
+    hf__put_text(json, "session", entry->id);
+    hf__put_text(json, "owner", entry->owner);
+    hf__put_number(json, "lease_ms", entry->lease_ms);
+    hf__put_number(json, "left_ms",
+                   hf__left_for_caller(hf__session_left_ms(entry->session), entry->lease_ms));
+    hf__json_put_name(json, "locks");
+    hf__json_open(json, '[');
+    hf__entries_of(entry, put_name, &names);
+    hf__json_close(json, ']');
+}
+
+static void answer(struct hf_exchange *exchange, struct hf_session_entry *entry)
+{
+    struct hf_json_writer json;
+    hf__answer_begin(exchange, 200, &json);
+    put_session(&json, entry);
+    hf__answer_end(exchange, &json);
+}
+
+static void dropped(void *user, int code, const struct hf_error *error)
+{
+    (void)code, (void)error;
+    hf__session_entry_unref(user);
+}
+
+/* The answer has left, or could not: a session that nobody knows of keeps nothing. */
+static void told(struct hf_exchange *exchange, bool received)
+{
+    struct hf_session_entry *entry = exchange->user;
+    if (received && exchange->status == 200) {
+        hf__session_entry_unref(entry);
+        return;
+    }
+    unlist(entry);
+    if (hf__session_close(entry->session, dropped, entry, NULL) != 0)
+        hf__session_entry_unref(entry); /* it ends with its lease */
+}
+
+static void opened(void *user, int code, const struct hf_error *error)
+{
+    struct hf_exchange *exchange = user;
+    struct hf_session_entry *entry = exchange->user;
+    if (code != 0) {
+        unreserve(exchange->service);
+        hf__session_entry_unref(entry);
+        /* One that was never there cannot be lost: the service is being stopped. */
+        hf__answer_failure(exchange, code == HF_ERR_LOST ? HF_ERR_CLOSED : code, error);
+        return;
+    }
+    list(entry);
+    hf__hash_secret(entry->id, exchange->grant_hash);
+    exchange->finished = told;
+    answer(exchange, entry);
+}
+
+void hf__v2_session_open(struct hf_exchange *exchange)
+{
+    struct hf_service *service = exchange->service;
+    struct hf_v2_body body;
+    struct hf_error error;
+    if (!hf__v2_read(exchange, 1u << HF_V2_LEASE, &body)) return;
+    if (!hf__v2_lease_is_good(exchange, body.lease_ms)) return;
+    hf__sessions_sweep(service);
+    if (!reserve(service)) {
+        hf__answer_too_many(exchange, "too-many-sessions", "at most %u sessions at a time",
+                            service->limits.sessions);
+        return;
+    }
+    if (!hf__budget_take(service, HF_BUDGET_SESSIONS, exchange->caller.owner, 1)) {
+        unreserve(service);
+        hf__answer_too_many(exchange, "too-many-sessions", "at most %lld sessions of one owner",
+                            (long long)service->limits.per_caller[HF_BUDGET_SESSIONS]);
+        return;
+    }
+    struct hf_session_entry *entry = hf__calloc(1, sizeof *entry);
+    if (entry) entry->owner = hf__strdup(exchange->caller.owner);
+    if (!entry || !entry->owner) {
+        unreserve(service);
+        hf__budget_give(service, HF_BUDGET_SESSIONS, exchange->caller.owner, 1);
+        hf__free(entry);
+        hf__answer_error(exchange, 503, "no-memory", "out of memory");
+        return;
+    }
+    entry->service = service;
+    entry->refs = 1;
+    hf__list_init(&entry->locks);
+    entry->lease_ms = body.lease_ms ? body.lease_ms : LEASE_MS;
+    hf__random_id(entry->id);
+    exchange->user = entry;
+    int code = hf__session_open(service->client, entry->owner, entry->lease_ms, opened, exchange,
+                                &entry->session, &error);
+    if (code == 0) return;
+    unreserve(service);
+    entry->session = NULL;
+    hf__session_entry_unref(entry);
+    hf__answer_failure(exchange, code, &error);
+}
+
+/* Of everything: sessions have no names that rights could be about. */
+static bool is_admin(const struct hf_exchange *exchange)
+{
+    return hf__may(exchange, HF_RIGHT_ADMIN, HF_LIT(""));
+}
+
+/* All that live, for an administrator; otherwise the caller's own. */
+void hf__v2_session_list(struct hf_exchange *exchange)
+{
+    struct hf_sessions *sessions = exchange->service->sessions;
+    struct hf_json_writer json;
+    bool all = is_admin(exchange);
+    int shown = 0;
+    hf__answer_begin(exchange, 200, &json);
+    hf__json_put_name(&json, "sessions");
+    hf__json_open(&json, '[');
+    pthread_mutex_lock(&sessions->mutex);
+    for (size_t i = 0; i < BUCKETS; i++) {
+        for (struct hf_session_entry *entry = sessions->by_id[i]; entry; entry = entry->next) {
+            bool is_own = strcmp(entry->owner, exchange->caller.owner) == 0;
+            if ((!all && !is_own) || hf__session_left_ms(entry->session) <= 0) continue;
+            if (shown++ >= SESSIONS_SHOWN) continue;
+            hf__json_open(&json, '{');
+            put_session(&json, entry);
+            hf__json_close(&json, '}');
+        }
+    }
+    pthread_mutex_unlock(&sessions->mutex);
+    hf__json_close(&json, ']');
+    hf__put_number(&json, "count", shown);
+    hf__answer_end(exchange, &json);
+}
+
+/* The session that the path names, if it lives; otherwise it is answered. An administrator may look
+ * at anybody's and end it, but not keep it alive. */
+static struct hf_session_entry *find(struct hf_exchange *exchange, bool of_anybody)
+{
+    const char *owner = of_anybody && is_admin(exchange) ? NULL : exchange->caller.owner;
+    struct hf_session_entry *entry =
+        hf__session_entry_find(exchange->service, exchange->parts[2].ptr, owner);
+    hf__hash_secret(exchange->parts[2].ptr, exchange->grant_hash);
+    if (entry && hf__session_left_ms(entry->session) > 0) return entry;
+    if (entry) {
+        unlist(entry);
+        hf__session_entry_unref(entry);
+    }
+    hf__answer_error(exchange, 410, "session-ended",
+                     "there is no such session, or not any more; open a new one");
+    return NULL;
+}
+
+void hf__v2_session_get(struct hf_exchange *exchange)
+{
+    struct hf_session_entry *entry = find(exchange, true);
+    if (!entry) return;
+    answer(exchange, entry);
+    hf__session_entry_unref(entry);
+}
+
+static void renewed(void *user, int code, const struct hf_error *error)
+{
+    struct hf_exchange *exchange = user;
+    struct hf_session_entry *entry = exchange->user;
+    if (code == HF_ERR_LOST) hf__answer_error(exchange, 410, "session-ended", "%s", error->message);
+    else if (code != 0) hf__answer_failure(exchange, code, error);
+    else answer(exchange, entry);
+    hf__session_entry_unref(entry);
+}
+
+/* A call about the session in the path, without a body to speak of. */
+static void call(struct hf_exchange *exchange, bool of_anybody,
+                 int (*begin)(struct hf_session *session, hf_done_fn done, void *user,
+                              struct hf_error *reterr),
+                 hf_done_fn done)
+{
+    struct hf_v2_body body;
+    struct hf_error error;
+    if (!hf__v2_read(exchange, 0, &body)) return;
+    struct hf_session_entry *entry = find(exchange, of_anybody);
+    if (!entry) return;
+    exchange->user = entry;
+    int code = begin(entry->session, done, exchange, &error);
+    if (code == 0) return;
+    hf__session_entry_unref(entry);
+    hf__answer_failure(exchange, code, &error);
+}
+
+void hf__v2_session_renew(struct hf_exchange *exchange)
+{
+    call(exchange, false, hf__session_renew, renewed);
+}
+
+static void ended(void *user, int code, const struct hf_error *error)
+{
+    struct hf_exchange *exchange = user;
+    struct hf_session_entry *entry = exchange->user;
+    struct hf_json_writer json;
+    if (code == 0 || code == HF_ERR_LOST) unlist(entry);
+    if (code == 0) {
+        hf__answer_begin(exchange, 200, &json);
+        hf__put_text(&json, "session", entry->id);
+        hf__put_bool(&json, "ended", true);
+        hf__answer_end(exchange, &json);
+    } else if (code == HF_ERR_LOST) {
+        hf__answer_error(exchange, 410, "session-ended", "%s", error->message);
+    } else {
+        hf__answer_failure(exchange, code, error);
+    }
+    hf__session_entry_unref(entry);
+}
+
+void hf__v2_session_end(struct hf_exchange *exchange)
+{
+    call(exchange, true, hf__session_close, ended);
+}

@@ -1,0 +1,232 @@
+/* Which path is whose: one table. What is in front of a route stands here too, once for all. */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/text.h"
+#include "service/http/limit.h"
+#include "service/http/server.h"
+#include "service/service.h"
+
+const struct hf_route hf__routes[] = {
+    {HF_METHOD_GET, "/v1/{}/lock/{}", "v1.get", HF_ACCESS_CALLER, hf__v1_get},
+    {HF_METHOD_POST, "/v1/{}/lock/{}/acquire", "v1.acquire", HF_ACCESS_CALLER, hf__v1_acquire},
+    {HF_METHOD_POST, "/v1/{}/lock/{}/renew", "v1.renew", HF_ACCESS_CALLER, hf__v1_renew},
+    {HF_METHOD_POST, "/v1/{}/lock/{}/release", "v1.release", HF_ACCESS_CALLER, hf__v1_release},
+    {HF_METHOD_GET, "/v2/locks", "v2.list", HF_ACCESS_CALLER, hf__v2_list},
+    {HF_METHOD_GET, "/v2/locks/{}", "v2.get", HF_ACCESS_CALLER, hf__v2_get},
+    {HF_METHOD_POST, "/v2/locks/{}/acquire", "v2.acquire", HF_ACCESS_CALLER, hf__v2_acquire},
+    {HF_METHOD_POST, "/v2/locks/{}/renew", "v2.renew", HF_ACCESS_CALLER, hf__v2_renew},
+    {HF_METHOD_POST, "/v2/locks/{}/release", "v2.release", HF_ACCESS_CALLER, hf__v2_release},
+    {HF_METHOD_POST, "/v2/locks/{}/force-release", "v2.force-release", HF_ACCESS_CALLER,
+     hf__v2_force},
+    {HF_METHOD_GET, "/v2/sessions", "v2.session.list", HF_ACCESS_CALLER, hf__v2_session_list},
+    {HF_METHOD_POST, "/v2/sessions", "v2.session.open", HF_ACCESS_CALLER, hf__v2_session_open},
+    {HF_METHOD_GET, "/v2/sessions/{}", "v2.session.get", HF_ACCESS_CALLER, hf__v2_session_get},
+    {HF_METHOD_POST, "/v2/sessions/{}/renew", "v2.session.renew", HF_ACCESS_CALLER,
+     hf__v2_session_renew},
+    {HF_METHOD_POST, "/v2/sessions/{}/end", "v2.session.end", HF_ACCESS_CALLER, hf__v2_session_end},
+    {HF_METHOD_GET, "/v2/events", "v2.events", HF_ACCESS_CALLER, hf__v2_events},
+    {HF_METHOD_GET, "/v2/whoami", "v2.whoami", HF_ACCESS_CALLER, hf__v2_whoami},
+    {HF_METHOD_POST, "/", "dynamodb", HF_ACCESS_OPEN, hf__dynamo_call}, /* signed by itself */
+    {HF_METHOD_GET, "/", "page", HF_ACCESS_OPEN, hf__page},
+    {HF_METHOD_GET, "/page.css", "page.style", HF_ACCESS_OPEN, hf__page_style},
+    {HF_METHOD_GET, "/page.js", "page.script", HF_ACCESS_OPEN, hf__page_script},
+    {HF_METHOD_GET, "/openapi.yaml", "openapi", HF_ACCESS_OPEN, hf__openapi},
+    {HF_METHOD_GET, "/metrics", "metrics", HF_ACCESS_OPERATOR, hf__metrics_page},
+    {HF_METHOD_GET, "/healthz", "healthz", HF_ACCESS_OPERATOR, hf__healthz},
+    {HF_METHOD_GET, "/readyz", "readyz", HF_ACCESS_OPERATOR, hf__readyz},
+};
+const size_t hf__route_count = sizeof hf__routes / sizeof hf__routes[0];
+_Static_assert(sizeof hf__routes / sizeof hf__routes[0] <= HF_METRIC_ROUTES, "more metrics");
+
+/* ---- paths ---- */
+
+/* False: it makes no sense. More parts than anybody has are counted, not kept. */
+static bool split(struct hf_exchange *exchange)
+{
+    struct hf_slice rest = exchange->path;
+    while (rest.len > 0) {
+        if (rest.ptr[0] != '/') return false;
+        rest = hf__slice_skip(rest, 1);
+        if (rest.len == 0 && exchange->part_count == 0) return true; /* "/" */
+        const char *slash = rest.len ? memchr(rest.ptr, '/', rest.len) : NULL;
+        size_t len = slash ? (size_t)(slash - rest.ptr) : rest.len;
+        struct hf_slice part;
+        if (!hf__percent_decode(&exchange->arena, hf__slice(rest.ptr, len), false, &part))
+            return false;
+        if (exchange->part_count < HF_PATH_PARTS) exchange->parts[exchange->part_count] = part;
+        exchange->part_count++;
+        rest = hf__slice_skip(rest, len);
+    }
+    return true;
+}
+
+/* A part of the pattern is the text itself, or "{}": anything but nothing. */
+static bool matches(const struct hf_exchange *exchange, const char *pattern)
+{
+    size_t count = 0;
+    while (*pattern == '/' && pattern[1]) {
+        const char *part = pattern + 1;
+        size_t len = strcspn(part, "/");
+        if (count >= exchange->part_count || count >= HF_PATH_PARTS) return false;
+        struct hf_slice given = exchange->parts[count++];
+        bool any = len == 2 && part[0] == '{';
+        if (any ? given.len == 0 : !hf__slice_eq(given, hf__slice(part, len))) return false;
+        pattern = part + len;
+    }
+    return count == exchange->part_count;
+}
+
+/* Whether this port has it. */
+static bool is_here(const struct hf_exchange *exchange, const struct hf_route *route)
+{
+    bool apart = hf__server_has_operators(exchange->service->server);
+    return !apart || exchange->for_operators == (route->access == HF_ACCESS_OPERATOR);
+}
+
+/* ---- refusals, in the words of the API that was meant ---- */
+
+static bool is_v1(const struct hf_exchange *exchange)
+{
+    return exchange->part_count > 0 && hf__slice_is(exchange->parts[0], "v1");
+}
+
+static void refuse(struct hf_exchange *exchange, int status, const char *name, const char *v1,
+                   const char *message)
+{
+    exchange->error = name;
+    if (is_v1(exchange)) hf__v1_fail(exchange, status, v1);
+    else hf__answer_error(exchange, status, name, "%s", message);
+}
+
+static void refuse_closed(struct hf_exchange *exchange)
+{
+    exchange->retry_after_s = 1;
+    refuse(exchange, 503, "closed", "Service is shutting down",
+           "the service is being stopped; ask another one, or again in a moment");
+}
+
+/* The route is found, and the caller known. */
+static void go_on(struct hf_exchange *exchange, enum hf_auth_result result, const char *why)
+{
+    struct hf_service *service = exchange->service;
+    const struct hf_route *route = exchange->route;
+    if (__atomic_load_n(&service->draining, __ATOMIC_RELAXED)) {
+        refuse_closed(exchange);
+    } else if (result != HF_AUTH_OK && !hf__limit_allows_refused(service, exchange->remote)) {
+        hf__count(&service->metrics.refused_limit);
+        exchange->retry_after_s = 1;
+        refuse(exchange, 429, "too-many-requests", "Too many requests",
+               "too many calls from there that are not let in; slow down");
+    } else if (result != HF_AUTH_OK) {
+        hf__count(&service->metrics.refused_auth);
+        exchange->challenge = result != HF_AUTH_UNAVAILABLE;
+        exchange->retry_after_s = result == HF_AUTH_UNAVAILABLE ? 1 : 0;
+        snprintf(exchange->detail, sizeof exchange->detail, "%.*s", HF_LOG_ERROR_MAX - 1, why);
+        refuse(exchange, result == HF_AUTH_UNAVAILABLE ? 503 : 401,
+               result == HF_AUTH_UNAVAILABLE ? "unavailable" : "unauthenticated", "Unauthorized",
+               why);
+    } else if (!hf__limit_allows(service, exchange->caller.owner)) {
+        hf__count(&service->metrics.refused_limit);
+        exchange->retry_after_s = 1;
+        refuse(exchange, 429, "too-many-requests", "Too many requests",
+               "more requests per second than this service allows; slow down");
+    } else {
+        route->run(exchange);
+    }
+}
+
+/* The name in Host: without its port. */
+static struct hf_slice name_of(const char *host)
+{
+    const char *end = host[0] == '[' ? strchr(host, ']') : NULL;
+    return hf__slice(host, end ? (size_t)(end + 1 - host) : strcspn(host, ":"));
+}
+
+static bool is_address(struct hf_slice name)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+    char text[INET6_ADDRSTRLEN];
+    bool six = name.len > 2 && name.ptr[0] == '[';
+    if (six) name = hf__slice(name.ptr + 1, name.len - 2);
+    if (name.len >= sizeof text) return false;
+    memcpy(text, name.ptr, name.len);
+    text[name.len] = '\0';
+    return inet_pton(six ? AF_INET6 : AF_INET, text, address) == 1;
+}
+
+/*
+ * A browser of somebody who can reach us may be on a page of a stranger, whose name leads to us
+ * (DNS rebinding). Without authentication the service therefore answers to names that it was told
+ * of only, and never to pages of other origins. An address is nobody's name.
+ */
+static bool is_known_name(const struct hf_service *service, const char *host)
+{
+    struct hf_slice name = name_of(host), rest = hf__slice_str(service->allowed_hosts);
+    if (is_address(name)) return true;
+    if (name.len == 9 && strncasecmp(name.ptr, "localhost", 9) == 0) return true;
+    while (rest.len > 0) {
+        const char *comma = memchr(rest.ptr, ',', rest.len);
+        size_t len = comma ? (size_t)(comma - rest.ptr) : rest.len;
+        if (len == 1 && rest.ptr[0] == '*') return true;
+        if (len == name.len && strncasecmp(rest.ptr, name.ptr, len) == 0) return true;
+        rest = hf__slice_skip(rest, comma ? len + 1 : len);
+    }
+    return false;
+}
+
+static bool comes_from_elsewhere(struct hf_exchange *exchange)
+{
+    const char *host = hf__exchange_header(exchange, "Host");
+    const char *origin = hf__exchange_header(exchange, "Origin");
+    struct hf_service *service = exchange->service;
+    if (hf__auth_is_disabled(service->auth) && host && !is_known_name(service, host)) return true;
+    if (!origin) return false;
+    const char *rest = strstr(origin, "://");
+    return !host || !rest || strcmp(rest + 3, host) != 0;
+}
+
+void hf__route(struct hf_exchange *exchange)
+{
+    static const char *const names[] = {"GET", "POST", "DELETE"};
+    struct hf_service *service = exchange->service;
+    char allowed[32] = "";
+    if (!split(exchange)) {
+        hf__answer_error(exchange, 400, "invalid", "the path makes no sense");
+        return;
+    }
+    if (comes_from_elsewhere(exchange)) {
+        refuse(
+            exchange, 403, "forbidden", "Forbidden",
+            "this request comes from a page of another origin, or under a name that this service "
+            "was not told of: see --allow-host");
+        return;
+    }
+    for (size_t i = 0; i < hf__route_count; i++) {
+        const struct hf_route *route = &hf__routes[i];
+        if (!is_here(exchange, route) || !matches(exchange, route->pattern)) continue;
+        if (route->method == exchange->method) {
+            exchange->route = route;
+            break;
+        }
+        size_t len = strlen(allowed);
+        snprintf(allowed + len, sizeof allowed - len, "%s%s", len ? ", " : "",
+                 names[route->method]);
+    }
+    if (!exchange->route && *allowed) {
+        exchange->allow = hf__arena_copy(&exchange->arena, hf__slice_str(allowed)).ptr;
+        refuse(exchange, 405, "method-not-allowed", "Method not allowed",
+               "this path has other methods; see /openapi.yaml");
+    } else if (!exchange->route) {
+        refuse(exchange, 404, "no-such-path", "Resource not found",
+               "there is nothing at this path; see /openapi.yaml");
+    } else if (exchange->route->access != HF_ACCESS_CALLER) {
+        exchange->route->run(exchange);
+    } else if (__atomic_load_n(&service->draining, __ATOMIC_RELAXED)) {
+        refuse_closed(exchange);
+    } else {
+        hf__auth_check(exchange, go_on);
+    }
+}

@@ -1,0 +1,316 @@
+#include "service/http/server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "service/service.h"
+
+enum {
+    SWEEP_US = 500000,
+    LINGER_US = 5000000,
+    ACCEPTS_MOST = 64, /* in a round */
+    OPERATORS = 100,   /* connections */
+};
+
+/* ---- time ---- */
+
+/*
+ * Clients of the DynamoDB API learn the store's time from it: it is the engine's, which need not be
+ * the wall clock's.
+ */
+const char *hf__server_date(struct hf_server *server)
+{
+    const struct hf_store *store = server->service->store;
+    int64_t now_us = hf__store_now_unix_us(store);
+    if (!now_us) now_us = hf__clock_wall_us(store->clock);
+    int64_t now_s = now_us / 1000000;
+    if (now_s != server->date_s) {
+        server->date_s = now_s;
+        hf__print_http_date(now_s, server->date);
+    }
+    return server->date;
+}
+
+/* ---- rounds ---- */
+
+static void begin_soon(struct hf_server *server)
+{
+    if (!server->in_round) hf__loop_timer_set(server->service->loop, &server->round, 0);
+}
+
+void hf__server_ready(struct hf_server *server, struct hf_connection *connection)
+{
+    if (connection->state == HF_CONNECTION_CLOSED || !hf__list_empty(&connection->ready)) return;
+    hf__list_append(&server->ready, &connection->ready);
+    begin_soon(server);
+}
+
+static void free_dead(struct hf_server *server)
+{
+    for (struct hf_list *node; (node = hf__list_pop(&server->dead)) != NULL;)
+        hf__connection_free(HF_CONTAINER(node, struct hf_connection, node));
+}
+
+/* Those that were answered in this round; what is still to be read waits for the next. */
+static void send_answers(struct hf_server *server)
+{
+    struct hf_list answered;
+    hf__list_init(&answered);
+    hf__list_splice(&answered, &server->ready);
+    for (struct hf_list *node; (node = hf__list_pop(&answered)) != NULL;) {
+        struct hf_connection *connection = HF_CONTAINER(node, struct hf_connection, ready);
+        hf__connection_advance(connection);
+        bool reads = connection->state == HF_CONNECTION_READING ||
+                     connection->state == HF_CONNECTION_LINGERING;
+        if (reads && connection->readable) hf__server_ready(server, connection);
+    }
+}
+
+static void run_round(struct hf_timer *timer)
+{
+    struct hf_server *server = HF_CONTAINER(timer, struct hf_server, round);
+    struct hf_service *service = server->service;
+    struct hf_list come_in, now;
+    hf__list_init(&come_in);
+    hf__list_init(&now);
+    server->in_round = true;
+    hf__list_splice(&come_in, &server->ready);
+    for (struct hf_list *node; (node = hf__list_pop(&come_in)) != NULL;) {
+        struct hf_connection *connection = HF_CONTAINER(node, struct hf_connection, ready);
+        hf__connection_receive(connection);
+        if (connection->state != HF_CONNECTION_CLOSED) hf__list_append(&now, &connection->now);
+    }
+    hf__store_cork(service->store, true);
+    hf_client_process(service->client, NULL);
+    for (struct hf_list *node; (node = hf__list_pop(&now)) != NULL;)
+        hf__connection_advance(HF_CONTAINER(node, struct hf_connection, now));
+    send_answers(server);
+    hf__store_cork(service->store, false);
+    free_dead(server);
+    server->in_round = false;
+    int64_t ms = hf__list_empty(&server->ready) ? hf_client_timeout_ms(service->client) : 0;
+    hf__loop_timer_set(service->loop, timer, hf__loop_now_us(service->loop) + ms * 1000);
+}
+
+static void client_ready(struct hf_watch *watch, uint32_t events)
+{
+    (void)events;
+    begin_soon(HF_CONTAINER(watch, struct hf_server, client));
+}
+
+/* ---- connections ---- */
+
+static void open_gate(struct hf_gate *gate)
+{
+    if (gate->watched || gate->watch.fd < 0 || gate->connections >= gate->most) return;
+    gate->watched = hf__loop_watch(gate->server->service->loop, &gate->watch, EPOLLIN, true);
+}
+
+static void shut_gate(struct hf_gate *gate)
+{
+    if (gate->watched) hf__loop_unwatch(gate->server->service->loop, &gate->watch);
+    gate->watched = false;
+}
+
+void hf__server_forget(struct hf_server *server, struct hf_connection *connection)
+{
+    struct hf_gate *gate = connection->for_operators ? &server->operators : &server->gate;
+    hf__loop_unwatch(server->service->loop, &connection->watch);
+    hf__list_remove(&connection->ready);
+    hf__list_remove(&connection->now);
+    hf__list_remove(&connection->node);
+    hf__list_append(&server->dead, &connection->node);
+    hf__address_leave(&server->addresses, connection->address);
+    connection->address = NULL;
+    gate->connections--;
+    hf__gauge(&server->service->metrics.connections, -1);
+    begin_soon(server);
+}
+
+static void print_address(const struct sockaddr_storage *address, char ret[HF_ADDRESS_SIZE])
+{
+    const void *bytes = NULL;
+    if (address->ss_family == AF_INET) bytes = &((const struct sockaddr_in *)address)->sin_addr;
+    if (address->ss_family == AF_INET6) bytes = &((const struct sockaddr_in6 *)address)->sin6_addr;
+    if (!bytes || !inet_ntop(address->ss_family, bytes, ret, HF_ADDRESS_SIZE)) strcpy(ret, "unix");
+}
+
+static void admit(struct hf_gate *gate, int fd, const struct sockaddr_storage *from)
+{
+    struct hf_server *server = gate->server;
+    char text[HF_ADDRESS_SIZE];
+    const int on = 1;
+    print_address(from, text);
+    struct hf_address *address = hf__address_enter(&server->addresses, text);
+    if (!address) {
+        close(fd);
+        return;
+    }
+    bool too_many = gate->most_per_address && address->connections > gate->most_per_address;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    struct hf_connection *connection =
+        too_many ? NULL : hf__connection_new(server, fd, address, gate->for_operators);
+    if (too_many) close(fd);
+    if (!connection) {
+        hf__address_leave(&server->addresses, address);
+        return;
+    }
+    gate->connections++;
+    hf__list_append(&server->connections, &connection->node);
+    hf__gauge(&server->service->metrics.connections, 1);
+}
+
+static void come_in(struct hf_watch *watch, uint32_t events)
+{
+    struct hf_gate *gate = HF_CONTAINER(watch, struct hf_gate, watch);
+    (void)events;
+    for (int i = 0; i < ACCEPTS_MOST && gate->connections < gate->most; i++) {
+        struct sockaddr_storage from;
+        socklen_t size = sizeof from;
+        int fd = accept4(watch->fd, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            admit(gate, fd, &from);
+            continue;
+        }
+        if (errno == ECONNABORTED || errno == EINTR) continue;
+        if (errno != EAGAIN) shut_gate(gate); /* no descriptors: the sweep opens it again */
+        return;
+    }
+    if (gate->connections >= gate->most) shut_gate(gate); /* the others wait outside */
+}
+
+static void sweep(struct hf_timer *timer)
+{
+    struct hf_server *server = HF_CONTAINER(timer, struct hf_server, sweep);
+    struct hf_service *service = server->service;
+    int64_t now_us = hf__service_now_us(service);
+    for (struct hf_list *at = server->connections.next, *next; at != &server->connections;
+         at = next) {
+        struct hf_connection *connection = HF_CONTAINER(at, struct hf_connection, node);
+        next = at->next;
+        if (connection->since_us < 0) continue;
+        int64_t late_us = now_us - connection->since_us;
+        if (connection->state == HF_CONNECTION_LINGERING && late_us >= LINGER_US)
+            hf__connection_close(connection);
+        else if (late_us >= server->late_us && hf__connection_drop(connection))
+            hf__count(&service->metrics.dropped_slow);
+    }
+    open_gate(&server->gate);
+    open_gate(&server->operators);
+    hf__loop_timer_set(service->loop, timer, hf__loop_now_us(service->loop) + SWEEP_US);
+}
+
+/* ---- life ---- */
+
+static void begin_rounds(void *user)
+{
+    struct hf_server *server = user;
+    struct hf_loop *loop = server->service->loop;
+    server->client = (struct hf_watch){hf_client_fd(server->service->client), client_ready};
+    hf__loop_watch(loop, &server->client, EPOLLIN, true);
+    open_gate(&server->gate);
+    open_gate(&server->operators);
+    hf__loop_timer_set(loop, &server->round, 0);
+    hf__loop_timer_set(loop, &server->sweep, hf__loop_now_us(loop) + SWEEP_US);
+}
+
+static void end_rounds(void *user)
+{
+    struct hf_server *server = user;
+    hf__loop_unwatch(server->service->loop, &server->client);
+    hf__loop_timer_done(server->service->loop, &server->round);
+    hf__loop_timer_done(server->service->loop, &server->sweep);
+    free_dead(server);
+}
+
+static void set_gate(struct hf_gate *gate, struct hf_server *server, int fd)
+{
+    *gate = (struct hf_gate){.server = server, .watch = {fd, come_in}};
+    if (fd >= 0) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+int hf__server_start(struct hf_service *service, const struct hf_server_options *options,
+                     struct hf_server **ret, struct hf_error *reterr)
+{
+    struct hf_server *server = hf__calloc(1, sizeof *server);
+    if (!server) return hf__error_no_memory(reterr);
+    server->service = service;
+    server->late_us = service->limits.request_ms * 1000;
+    memcpy(server->addresses.key, service->rates.key, sizeof server->addresses.key);
+    hf__list_init(&server->connections);
+    hf__list_init(&server->ready);
+    hf__list_init(&server->dead);
+    set_gate(&server->gate, server, options->listen_fd);
+    set_gate(&server->operators, server, options->metrics_fd > 0 ? options->metrics_fd : -1);
+    server->gate.most = service->limits.connections;
+    server->gate.most_per_address = service->limits.connections_per_address;
+    server->operators.for_operators = true;
+    server->operators.most = OPERATORS;
+    bool has_round = hf__loop_timer_init(service->loop, &server->round, run_round);
+    if (!has_round || !hf__loop_timer_init(service->loop, &server->sweep, sweep)) {
+        if (has_round) hf__loop_timer_done(service->loop, &server->round);
+        hf__free(server);
+        return hf__error_no_memory(reterr);
+    }
+    *ret = service->server = server; /* before the first request */
+    hf__loop_call(service->loop, begin_rounds, server);
+    int code = hf__loop_start(service->loop, reterr);
+    if (code == 0) return 0;
+    hf__server_close(server);
+    hf__server_stop(server);
+    service->server = *ret = NULL;
+    return code;
+}
+
+bool hf__server_has_operators(const struct hf_server *server)
+{
+    return server->operators.watch.fd >= 0;
+}
+
+static void close_listener(struct hf_gate *gate)
+{
+    shut_gate(gate);
+    if (gate->watch.fd >= 0) close(gate->watch.fd);
+    gate->watch.fd = -1;
+}
+
+static void quiesce(void *user)
+{
+    struct hf_server *server = user;
+    shut_gate(&server->gate);
+    server->gate.most = 0;
+}
+
+static void close_all(void *user)
+{
+    struct hf_server *server = user;
+    close_listener(&server->gate);
+    close_listener(&server->operators);
+    while (!hf__list_empty(&server->connections))
+        hf__connection_close(HF_CONTAINER(server->connections.next, struct hf_connection, node));
+    free_dead(server);
+}
+
+void hf__server_quiesce(struct hf_server *server)
+{
+    hf__loop_call(server->service->loop, quiesce, server);
+}
+
+void hf__server_close(struct hf_server *server)
+{
+    if (server) hf__loop_call(server->service->loop, close_all, server);
+}
+
+void hf__server_stop(struct hf_server *server)
+{
+    if (!server) return;
+    hf__loop_call(server->service->loop, end_rounds, server);
+    hf__free(server);
+}

@@ -1,0 +1,33 @@
+/* The server's certificate, which can be replaced while it runs, and those of its callers. */
+#ifndef HF_SERVICE_TLS_H
+#define HF_SERVICE_TLS_H
+
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+
+struct hf_tls;
+
+/* PEM files. With `client_ca`, callers may show a certificate that it has signed. */
+int hf__tls_start(const char *certificate, const char *key, const char *client_ca,
+                  struct hf_tls **ret, struct hf_error *reterr);
+/* Reads the files again; if they do not fit, what is in use stays. */
+int hf__tls_reload(struct hf_tls *tls, struct hf_error *reterr);
+void hf__tls_stop(struct hf_tls *tls);
+
+/* A session on a connected socket, which does not block; NULL: out of memory. */
+void *hf__tls_open(struct hf_tls *tls, int fd);
+void hf__tls_close(void *session);
+/* 1: hands have been shaken; 0: not yet, when the socket is ready; -1: they will not be. */
+int hf__tls_shake(void *session);
+/* As recv and send do, with errno. What was to be sent and was not is given again. */
+ssize_t hf__tls_receive(void *session, void *room, size_t size);
+ssize_t hf__tls_send(void *session, const void *data, size_t size);
+/* Says that nothing more comes. */
+void hf__tls_bye(void *session);
+/* The common name in the caller's certificate, if we trust it; NULL: none was shown. */
+int hf__tls_caller(void *session, struct hf_arena *arena, const char **ret,
+                   struct hf_error *reterr);
+
+#endif
