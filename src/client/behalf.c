@@ -205,6 +205,7 @@ void hf__client_by_grant(struct hf_client *client)
 {
     if (hf__client_enter(client, NULL) != 0) return;
     client->core.options.by_grant = true;
+    client->core.options.ordered = client->store->embedded; /* one writer, one queue */
     hf__client_leave(client);
 }
 

@@ -80,6 +80,8 @@ struct hf_core_options {
      * waits asks it, and a lease that ends here has expired only if the record agrees.
      */
     bool by_grant;
+    /* The store carries out requests in the order in which they are sent, as far as they arrive. */
+    bool ordered;
     uint64_t (*draw)(void *user); /* 64 random bits */
     void *draw_user;
     struct hf_log log;

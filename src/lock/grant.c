@@ -194,6 +194,7 @@ bool hf__core_release(struct hf_core *core, struct hf_grant *grant, const struct
         }
     }
     hf__errand_start(core, errand, core->options.lease_ms, now_us);
+    hf__name_follow(core, grant->name, now_us);
     return true;
 }
 

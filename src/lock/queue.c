@@ -65,6 +65,14 @@ static struct hf_grant *held_here(const struct hf_core *core, const struct hf_na
     return core->options.by_grant ? NULL : hf__name_exclusive(name);
 }
 
+/* The store has confirmed it to somebody here, not longer ago than whoever waits would look again. */
+static bool is_just_granted(const struct hf_name *name, int64_t now_us)
+{
+    const struct hf_grant *held = hf__name_exclusive(name);
+    return held && held->state == HF_GRANT_HELD && hf__grant_left_us(held, now_us) > 0 &&
+           now_us - held->lease->confirmed_us < FIRST_POLL_MS * 1000;
+}
+
 void hf__name_advance(struct hf_core *core, struct hf_name *name, int64_t now_us)
 {
     if (name->busy) return; /* serve_queue goes on */
@@ -90,7 +98,28 @@ void hf__name_advance(struct hf_core *core, struct hf_name *name, int64_t now_us
         first->poll_ms = FIRST_POLL_MS;
     } else if (first->state != HF_ATTEMPT_QUEUED) {
         return;
+    } else if (!hf__attempt_is_try(first) && is_just_granted(name, now_us)) {
+        hf__attempt_wait(core, first, now_us); /* the store has said whose it is */
+        return;
     }
+    hf__attempt_go(core, first, now_us);
+}
+
+/*
+ * A release has been sent: the try of whoever comes next goes right behind it, and so into the same
+ * commit. It is a try as any other: if it arrives first after all, it is refused, and the attempt
+ * waits as it would have.
+ */
+void hf__name_follow(struct hf_core *core, struct hf_name *name, int64_t now_us)
+{
+    if (!core->options.ordered || !core->options.by_grant || core->closing || name->busy ||
+        hf__list_empty(&name->attempts))
+        return;
+    struct hf_attempt *first = HF_CONTAINER(name->attempts.next, struct hf_attempt, of_name);
+    bool waits = first->state == HF_ATTEMPT_WAITING || first->state == HF_ATTEMPT_QUEUED;
+    if (!waits || hf__attempt_is_try(first) || now_us >= first->deadline_us) return;
+    first->read_next = false;
+    first->poll_ms = FIRST_POLL_MS;
     hf__attempt_go(core, first, now_us);
 }
 

@@ -4,8 +4,12 @@
  *   load PORT KIND CONNECTIONS SECONDS [PATH]
  *
  * KIND: get (PATH), v1, v2 (acquire and release of a lock per connection), redis (SET NX PX and a
- * script that deletes it), etcd (its lock API, through its JSON gateway). Prints one line of JSON:
- * operations (a pair is one) per second, and the time of a pair.
+ * script that deletes it), etcd (its lock API, through its JSON gateway), dynamodb (a conditional
+ * PutItem and a DeleteItem in the table "bench"). Prints one line of JSON: operations (a pair is one)
+ * per second, and the time of a pair.
+ *
+ * handover: all connections want one lock of v2, and wait for it. The time is from when a release
+ * was sent until the next one has its answer.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,6 +43,7 @@ static struct connection connections[CONNECTIONS_MOST];
 static uint32_t *samples;
 static size_t sample_count, errors;
 static bool counting;
+static int64_t released_us; /* handover */
 
 static int64_t now_us(void)
 {
@@ -104,6 +109,30 @@ static size_t build(const struct connection *c, char *ret)
         else snprintf(body, sizeof body, "{\"lease_ms\":60000}");
         return http_post(ret, where, body);
     }
+    if (is("handover")) {
+        snprintf(where, sizeof where, "/v2/locks/handover-%d/%s", (int)getpid(),
+                 c->step ? "release" : "acquire");
+        if (c->step) snprintf(body, sizeof body, "{\"grant\":\"%s\"}", c->secret);
+        else snprintf(body, sizeof body, "{\"lease_ms\":60000,\"wait_ms\":60000}");
+        return http_post(ret, where, body);
+    }
+    if (is("dynamodb")) {
+        snprintf(body, sizeof body,
+                 c->step ? "{\"TableName\":\"bench\",\"Key\":{\"key\":{\"S\":\"job-%d-%d\"}}}"
+                         : "{\"TableName\":\"bench\",\"Item\":{\"key\":{\"S\":\"job-%d-%d\"},"
+                           "\"owner\":{\"S\":\"somebody\"},\"lease\":{\"N\":\"20000\"}},"
+                           "\"ConditionExpression\":\"attribute_not_exists(#k)\","
+                           "\"ExpressionAttributeNames\":{\"#k\":\"key\"}}",
+                 (int)getpid(), c->number);
+        return (size_t)snprintf(
+            ret, ROOM,
+            "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-amz-json-1.0\r\n"
+            "X-Amz-Target: DynamoDB_20120810.%s\r\nX-Amz-Date: 20260101T000000Z\r\n"
+            "Authorization: AWS4-HMAC-SHA256 Credential=bench/20260101/us-east-1/dynamodb/"
+            "aws4_request, SignedHeaders=host;x-amz-date;x-amz-target, Signature=00\r\n"
+            "Content-Length: %zu\r\n\r\n%s",
+            c->step ? "DeleteItem" : "PutItem", strlen(body), body);
+    }
     if (is("etcd")) {
         snprintf(name, sizeof name, "job-%d-%d", (int)getpid(), c->number);
         base64(name, encoded);
@@ -153,7 +182,7 @@ static int http_answer(struct connection *c)
         if (!strstr(end, "\r\n0\r\n\r\n")) return 0;
     }
     if (strncmp(c->room + 9, "200", 3) != 0) return -1;
-    if (is("v2") && c->step == 0) keep_secret(c, end, "\"grant\"");
+    if ((is("v2") || is("handover")) && c->step == 0) keep_secret(c, end, "\"grant\"");
     if (is("etcd") && c->step == 0) keep_secret(c, end, "\"key\"");
     return 1;
 }
@@ -170,6 +199,7 @@ static void send_next(struct connection *c)
     size_t len = build(c, request);
     c->len = 0;
     if (c->step == 0) c->began_us = now_us();
+    else released_us = now_us();
     if (send(c->fd, request, len, MSG_NOSIGNAL) != (ssize_t)len) {
         perror("send");
         exit(1);
@@ -192,7 +222,8 @@ static void readable(struct connection *c)
         if (errors > 1000) exit(1);
     }
     c->step = (c->step + 1) % steps();
-    if (c->step == 0 && counting && sample_count < SAMPLES_MOST)
+    if (is("handover") && c->step == 1 && released_us) c->began_us = released_us;
+    if (c->step == (is("handover") ? 1 : 0) && counting && sample_count < SAMPLES_MOST)
         samples[sample_count++] = (uint32_t)(now_us() - c->began_us);
     send_next(c);
 }

@@ -126,6 +126,36 @@ TEST(those_who_wait_here_are_served_in_their_order)
     rig_free(&rig);
 }
 
+static size_t requests_of(const struct hf_core *core)
+{
+    size_t count = 0;
+    for (const struct hf_list *at = core->requests.next; at != &core->requests; at = at->next)
+        count++;
+    return count;
+}
+
+/* Both are in one commit then: a handover costs one, not two. */
+TEST(on_an_ordered_store_the_next_try_follows_a_release_at_once)
+{
+    struct hf_core_options options = rig_defaults();
+    options.by_grant = options.ordered = true;
+    start(&options, &options);
+    struct hf_grant *grant = take(0, "job", 0);
+    CHECK_INT(rig_acquire(&rig, 0, "job", HF_NEVER, 0), 0);
+    rig_run(&rig, 5);
+    rig_forget_counts(&rig, 0);
+    rig_release(&rig, 0, grant);
+    CHECK_INT(requests_of(&a->core), 2);
+    rig_settle(&rig);
+    CHECK_INT(a->last_code, 0);
+    CHECK_INT(a->total, 2);
+    /* Whoever only tries is not sent after a release that may yet fail. */
+    CHECK_INT(rig_acquire(&rig, 0, "job", 0, 0), 0);
+    rig_settle(&rig);
+    CHECK_INT(a->last_code, HF_ERR_HELD);
+    rig_free(&rig);
+}
+
 /* ---- time ---- */
 
 TEST(a_lease_is_lost_in_time_and_only_once)
@@ -959,6 +989,7 @@ int main(int argc, char **argv)
         RUN(an_own_lease_costs_one_request_per_period),
         RUN(who_waits_for_somebody_here_asks_the_store_nothing),
         RUN(those_who_wait_here_are_served_in_their_order),
+        RUN(on_an_ordered_store_the_next_try_follows_a_release_at_once),
         RUN(a_lease_is_lost_in_time_and_only_once),
         RUN(who_sleeps_through_the_end_is_told_on_waking),
         RUN(a_confirmation_that_comes_after_the_end_revives_nothing),

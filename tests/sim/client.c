@@ -327,6 +327,7 @@ void sim_client_start(struct sim_client *client)
         .session = (enum hf_session_use)sim_below(world, 3),
         .own_leases = 1,
         .by_grant = client->by_grant,
+        .ordered = client->by_grant, /* which is not true here: nothing may rest on it */
         .draw = random_of,
         .draw_user = world,
     };
