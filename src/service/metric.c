@@ -99,6 +99,8 @@ void hf__metrics_page(struct hf_exchange *exchange)
         {"sessions", "gauge", "Sessions opened here that live.", &metrics->sessions},
         {"connections", "gauge", "Open connections.", &metrics->connections},
         {"streams", "gauge", "Those who listen to events.", &metrics->streams},
+        {"data_bytes", "gauge", "Of data with locks that are held or asked for.",
+         &metrics->data_bytes},
         {"answer_bytes", "gauge", "Of answers that are being sent.",
          &exchange->service->answer_bytes},
         {"body_bytes", "gauge", "Of requests that are being received.",

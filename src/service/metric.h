@@ -34,6 +34,7 @@ struct hf_metrics {
     int64_t locks_held;
     int64_t sessions;
     int64_t streams;
+    int64_t data_bytes; /* with locks that are held or asked for */
 };
 
 static inline void hf__count(uint64_t *counter)

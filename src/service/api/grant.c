@@ -74,6 +74,7 @@ bool hf__entry_count(struct hf_entry *entry, int64_t data_size)
     }
     entry->counted = true;
     entry->data_size = data_size;
+    hf__gauge(&service->metrics.data_bytes, data_size);
     return true;
 }
 
@@ -83,6 +84,7 @@ void hf__entry_unref(struct hf_entry *entry)
     if (entry->counted) {
         hf__budget_give(entry->service, HF_BUDGET_LOCKS, entry->owner, 1);
         hf__budget_give(entry->service, HF_BUDGET_DATA, entry->owner, entry->data_size);
+        hf__gauge(&entry->service->metrics.data_bytes, -entry->data_size);
     }
     if (entry->acquisition) hf_acquisition_free(entry->acquisition);
     hf_lock_unref(entry->lock);

@@ -34,10 +34,10 @@ static size_t place_of(const struct hf_service *service, const char *owner)
 bool hf__budget_take(struct hf_service *service, enum hf_budget what, const char *owner,
                      int64_t amount)
 {
-    int64_t *has = &service->rates.has[what][place_of(service, owner)];
     int64_t most = service->limits.per_caller[what];
-    int64_t now = __atomic_add_fetch(has, amount, __ATOMIC_RELAXED);
-    if (!most || now <= most) return true;
+    if (!most) return true;
+    int64_t *has = &service->rates.has[what][place_of(service, owner)];
+    if (__atomic_add_fetch(has, amount, __ATOMIC_RELAXED) <= most) return true;
     __atomic_sub_fetch(has, amount, __ATOMIC_RELAXED);
     return false;
 }
@@ -45,6 +45,7 @@ bool hf__budget_take(struct hf_service *service, enum hf_budget what, const char
 void hf__budget_give(struct hf_service *service, enum hf_budget what, const char *owner,
                      int64_t amount)
 {
+    if (!service->limits.per_caller[what]) return; /* which never changes */
     __atomic_sub_fetch(&service->rates.has[what][place_of(service, owner)], amount,
                        __ATOMIC_RELAXED);
 }
