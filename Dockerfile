@@ -3,7 +3,7 @@
 FROM debian:12-slim AS build
 RUN apt-get update \
  && apt-get install -y --no-install-recommends gcc cmake ninja-build make pkg-config libc6-dev \
-    libcurl4-gnutls-dev libgnutls28-dev nettle-dev libsqlite3-dev libmicrohttpd-dev \
+    libcurl4-gnutls-dev libgnutls28-dev nettle-dev libsqlite3-dev \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
@@ -12,7 +12,6 @@ RUN make install PREFIX=/usr DESTDIR=/out
 FROM debian:12-slim
 RUN apt-get update \
  && apt-get install -y --no-install-recommends ca-certificates libcurl3-gnutls libgnutls30 libnettle8 libsqlite3-0 \
-    libmicrohttpd12 \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --system --home-dir /var/lib/holdfast --create-home holdfast
 COPY --from=build /out/usr/bin/holdfast /usr/bin/holdfast

@@ -263,6 +263,9 @@ int hf__server_start(struct hf_service *service, const struct hf_server_options 
     hf__loop_call(service->loop, begin_rounds, server);
     int code = hf__loop_start(service->loop, reterr);
     if (code == 0) return 0;
+    shut_gate(&server->gate);
+    shut_gate(&server->operators);
+    server->gate.watch.fd = server->operators.watch.fd = -1; /* the caller's, then */
     hf__server_close(server);
     hf__server_stop(server);
     service->server = *ret = NULL;

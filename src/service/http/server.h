@@ -45,7 +45,7 @@ struct hf_server {
 };
 
 struct hf_server_options {
-    int listen_fd;  /* the server's from now on */
+    int listen_fd;  /* the server's, if it starts */
     int metrics_fd; /* likewise, for what operators ask; 0: it has no port of its own */
 };
 int hf__server_start(struct hf_service *service, const struct hf_server_options *options,
