@@ -31,7 +31,7 @@ class Document(ServiceTest):
         document = self.service.get("/openapi.yaml").text
         told = {line.strip().rstrip(":") for line in document.splitlines()
                 if line.startswith("  /") and line.rstrip().endswith(":")}
-        with open(os.path.join(ROOT, "src/service/route.c")) as file:
+        with open(os.path.join(ROOT, "src/service/http/route.c")) as file:
             lines = [line.split('"') for line in file if line.strip().startswith("{HF_METHOD")]
         routes = {line[1] for line in lines} - {"/", "/page.css", "/page.js", "/openapi.yaml"}
         self.assertEqual({path.count("{") for path in told} - {0, 1, 2}, set())
