@@ -1,9 +1,9 @@
 /* The bodies and paths of v1 and v2. */
 #include "base/text.h"
 #include "fuzz.h"
-#include "service/http/exchange.h"
 #include "service/api/v1.h"
 #include "service/api/v2.h"
+#include "service/http/exchange.h"
 
 /* exchange.h's; nothing here answers. */
 void hf__exchange_done(struct hf_exchange *exchange)

@@ -10,8 +10,8 @@
  *     it has missed some ("reset").
  * N2  What this service told is not told again when the table is looked at.
  */
-#ifndef HF_SERVICE_EVENT_H
-#define HF_SERVICE_EVENT_H
+#ifndef HF_SERVICE_API_EVENT_H
+#define HF_SERVICE_API_EVENT_H
 
 #include <sys/types.h>
 

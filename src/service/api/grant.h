@@ -8,8 +8,8 @@
  * E2  Its lock's handle lasts as long as the entry.
  * E3  A grant that its caller cannot have received is given back.
  */
-#ifndef HF_SERVICE_GRANT_H
-#define HF_SERVICE_GRANT_H
+#ifndef HF_SERVICE_API_GRANT_H
+#define HF_SERVICE_API_GRANT_H
 
 #include "service/service.h"
 

@@ -1,6 +1,6 @@
 /* What v2's routes share: names, bodies, and how a lock is shown. */
-#ifndef HF_SERVICE_LOCK_H
-#define HF_SERVICE_LOCK_H
+#ifndef HF_SERVICE_API_LOCK_H
+#define HF_SERVICE_API_LOCK_H
 
 #include "service/api/v2.h"
 #include "service/service.h"

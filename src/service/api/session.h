@@ -2,8 +2,8 @@
  * Sessions of callers: one renewal for any number of locks. A session lives in this process: its
  * id is the caller's to keep secret, and means nothing to another service, nor after a restart.
  */
-#ifndef HF_SERVICE_SESSION_H
-#define HF_SERVICE_SESSION_H
+#ifndef HF_SERVICE_API_SESSION_H
+#define HF_SERVICE_API_SESSION_H
 
 #include "service/service.h"
 

@@ -1,6 +1,6 @@
 /* LockServiceCentral's requests, read and checked; pure. docs/SERVICE.md has the rules. */
-#ifndef HF_SERVICE_V1_H
-#define HF_SERVICE_V1_H
+#ifndef HF_SERVICE_API_V1_H
+#define HF_SERVICE_API_V1_H
 
 #include "base/arena.h"
 #include "base/error.h"

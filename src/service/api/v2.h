@@ -1,6 +1,6 @@
 /* v2's requests, read and checked; pure. /openapi.yaml has the rules. */
-#ifndef HF_SERVICE_V2_H
-#define HF_SERVICE_V2_H
+#ifndef HF_SERVICE_API_V2_H
+#define HF_SERVICE_API_V2_H
 
 #include "base/arena.h"
 #include "base/error.h"

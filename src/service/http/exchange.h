@@ -12,8 +12,8 @@
  *     set before the route returned.
  * X3  `finished` is called exactly once, after the answer has left, or could not.
  */
-#ifndef HF_SERVICE_EXCHANGE_H
-#define HF_SERVICE_EXCHANGE_H
+#ifndef HF_SERVICE_HTTP_EXCHANGE_H
+#define HF_SERVICE_HTTP_EXCHANGE_H
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -66,7 +66,7 @@ struct hf_exchange {
     bool challenge;           /* 401: how to do better */
     bool is_static;           /* may be kept by the browser for a while */
     struct hf_slice fixed;    /* the answer, if it is not in `answer` and lasts for ever */
-    struct hf_stream *stream; /* the answer does not end: events.c */
+    struct hf_stream *stream; /* the answer does not end: event.c */
 
     /* For the log. */
     const char *error; /* a short name; NULL: none */

@@ -2,8 +2,8 @@
  * JSON Web Tokens, read and checked; pure but for the signature's arithmetic. Signed with RS256,
  * ES256 or EdDSA (Ed25519), and nothing else.
  */
-#ifndef HF_SERVICE_JWT_H
-#define HF_SERVICE_JWT_H
+#ifndef HF_SERVICE_HTTP_JWT_H
+#define HF_SERVICE_HTTP_JWT_H
 
 #include "base/arena.h"
 #include "base/error.h"

@@ -1,6 +1,6 @@
 /* How many requests per second a caller may make, and all callers together. */
-#ifndef HF_SERVICE_LIMIT_H
-#define HF_SERVICE_LIMIT_H
+#ifndef HF_SERVICE_HTTP_LIMIT_H
+#define HF_SERVICE_HTTP_LIMIT_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -11,8 +11,8 @@
  * A name is exact, or a prefix that ends with *. What no rule allows is forbidden. `lock` and
  * `force` come with `read`, `write` too, and `admin` with everything on these names.
  */
-#ifndef HF_SERVICE_RULES_H
-#define HF_SERVICE_RULES_H
+#ifndef HF_SERVICE_HTTP_RULES_H
+#define HF_SERVICE_HTTP_RULES_H
 
 #include "base/error.h"
 #include "base/slice.h"

@@ -139,7 +139,8 @@ static void print_address(const struct sockaddr_storage *address, char ret[HF_AD
     const void *bytes = NULL;
     if (address->ss_family == AF_INET) bytes = &((const struct sockaddr_in *)address)->sin_addr;
     if (address->ss_family == AF_INET6) bytes = &((const struct sockaddr_in6 *)address)->sin6_addr;
-    if (!bytes || !inet_ntop(address->ss_family, bytes, ret, HF_ADDRESS_SIZE)) strcpy(ret, "unix");
+    if (!bytes || !inet_ntop(address->ss_family, bytes, ret, HF_ADDRESS_SIZE))
+        memcpy(ret, "unix", sizeof "unix");
 }
 
 static void admit(struct hf_gate *gate, int fd, const struct sockaddr_storage *from)

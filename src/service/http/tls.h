@@ -1,6 +1,6 @@
 /* The server's certificate, which can be replaced while it runs, and those of its callers. */
-#ifndef HF_SERVICE_TLS_H
-#define HF_SERVICE_TLS_H
+#ifndef HF_SERVICE_HTTP_TLS_H
+#define HF_SERVICE_HTTP_TLS_H
 
 #include <sys/types.h>
 
