@@ -173,7 +173,7 @@ static int64_t watch_lease(struct guard *guard)
         return WAKE_NEVER;
     }
     if (guard->last_chance_ms) return guard->last_chance_ms - now;
-    if (idle_ms > guard->lease_ms / 2) warden_nudge();
+    if (idle_ms > guard->lease_ms / 2) warden_remind();
     /* In time for the next renewal to be seen, and from then on often. */
     int64_t next = last - guard->margin_ms / 2 - guard->kill_after_ms - guard->lease_ms / 4;
     if (guard->why || guard->terminating || next <= now) next = now + guard->lease_ms / 32 + 1;

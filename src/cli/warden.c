@@ -401,7 +401,7 @@ int64_t warden_idle_us(void)
     return now_us() - __atomic_load_n(&us.page->seen_us, __ATOMIC_RELAXED);
 }
 
-void warden_nudge(void)
+void warden_remind(void)
 {
     kill(us.pid, SIGCONT);
 }

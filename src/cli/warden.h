@@ -75,7 +75,7 @@ void warden_extend(int64_t until_us);
 /* How long ago it last did something; while a command runs that is seldom long. */
 int64_t warden_idle_us(void);
 /* Lets it go on, if somebody has stopped it. */
-void warden_nudge(void);
+void warden_remind(void);
 /* Of the lease, as the warden knows it. */
 int64_t warden_until_us(void);
 

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "client/behalf.h"
+#include "client/on_behalf.h"
 #include "format/format.h"
 
 /* "NAME#grant"; of a shared lock "NAME#s" and the grant. */

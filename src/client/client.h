@@ -32,7 +32,7 @@ struct hf_chore {
     void (*run)(struct hf_client *client, struct hf_chore *chore);
 };
 
-/* A job of the core that calls back (behalf.c). */
+/* A job of the core that calls back (on_behalf.c). */
 struct hf_async {
     struct hf_job job;
     struct hf_chore chore;
@@ -135,7 +135,7 @@ void hf__client_settle(struct hf_client *client);
 /* Runs one operation on the store, which tries again by itself. Waits. */
 int hf__client_run(struct hf_client *client, struct hf_call *call, struct hf_error *reterr);
 
-/* ---- behalf.c ---- */
+/* ---- on_behalf.c ---- */
 
 /* Its job has ended: it is called back. */
 void hf__async_done(struct hf_client *client, struct hf_async *async);

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "client/behalf.h"
+#include "client/on_behalf.h"
 #include "format/keyed.h"
 #include "item/key_condition.h"
 

@@ -56,10 +56,10 @@ bool hf__id_parse(struct hf_slice text, struct hf_id *ret)
     return true;
 }
 
-struct hf_slice hf__errand_print(struct hf_arena *arena, char kind, struct hf_slice grant,
+struct hf_slice hf__errand_print(struct hf_arena *arena, enum hf_hold kind, struct hf_slice grant,
                                  struct hf_slice name)
 {
-    return hf__arena_printf(arena, "%c/%.*s/%.*s", kind, HF_FMT(grant), HF_FMT(name));
+    return hf__arena_printf(arena, "%c/%.*s/%.*s", (char)kind, HF_FMT(grant), HF_FMT(name));
 }
 
 bool hf__errand_parse(struct hf_slice text, struct hf_errand_text *ret)
@@ -67,17 +67,18 @@ bool hf__errand_parse(struct hf_slice text, struct hf_errand_text *ret)
     enum { BEFORE = 2 + HF_GRANT_TEXT + 1 };
     if (text.len <= BEFORE || text.ptr[1] != '/' || text.ptr[BEFORE - 1] != '/') return false;
     if (!memchr("xsi", text.ptr[0], 3)) return false;
-    *ret = (struct hf_errand_text){text.ptr[0], hf__slice(text.ptr + 2, HF_GRANT_TEXT),
-                                   hf__slice_skip(text, BEFORE)};
+    *ret =
+        (struct hf_errand_text){(enum hf_hold)text.ptr[0], hf__slice(text.ptr + 2, HF_GRANT_TEXT),
+                                hf__slice_skip(text, BEFORE)};
     return ret->name.len <= HF_LOCK_NAME_MAX;
 }
 
 /* Names may hold any character, so the separators are looked for from the end. */
 enum { SEPARATOR = 0x1f };
 
-struct hf_slice hf__revocation_print(struct hf_arena *arena, char kind, struct hf_slice grant,
-                                     struct hf_slice name, struct hf_slice by,
-                                     struct hf_slice reason)
+struct hf_slice hf__revocation_print(struct hf_arena *arena, enum hf_hold kind,
+                                     struct hf_slice grant, struct hf_slice name,
+                                     struct hf_slice by, struct hf_slice reason)
 {
     char *tail = hf__arena_alloc(arena, by.len + reason.len + 2);
     if (!tail) return HF_LIT("");

@@ -319,23 +319,27 @@ bool hf__id_is(const struct hf_id *id, struct hf_slice text);
 bool hf__id_eq(const struct hf_id *a, const struct hf_id *b);
 bool hf__id_parse(struct hf_slice text, struct hf_id *ret);
 
-/*
- * What a session is asked for: a grant of a lock, by kind. 'x' exclusive,
- * 's' shared, 'i' intent. "x/<grant>/<lock name>".
- */
+/* How somebody has a lock, as it is written down. */
+enum hf_hold {
+    HF_HOLD_EXCLUSIVE = 'x',
+    HF_HOLD_SHARED = 's',
+    HF_HOLD_INTENT = 'i', /* not yet: it waits for readers to leave */
+};
+
+/* What a session is asked for: a grant of a lock. "x/<grant>/<lock name>". */
 struct hf_errand_text {
-    char kind;
+    enum hf_hold kind;
     struct hf_slice grant;
     struct hf_slice name;
 };
-struct hf_slice hf__errand_print(struct hf_arena *arena, char kind, struct hf_slice grant,
+struct hf_slice hf__errand_print(struct hf_arena *arena, enum hf_hold kind, struct hf_slice grant,
                                  struct hf_slice name);
 bool hf__errand_parse(struct hf_slice text, struct hf_errand_text *ret);
 
 /* The same with who wants it and why, for what is revoked. */
-struct hf_slice hf__revocation_print(struct hf_arena *arena, char kind, struct hf_slice grant,
-                                     struct hf_slice name, struct hf_slice by,
-                                     struct hf_slice reason);
+struct hf_slice hf__revocation_print(struct hf_arena *arena, enum hf_hold kind,
+                                     struct hf_slice grant, struct hf_slice name,
+                                     struct hf_slice by, struct hf_slice reason);
 bool hf__revocation_parse(struct hf_slice text, struct hf_errand_text *ret, struct hf_slice *ret_by,
                           struct hf_slice *ret_reason);
 

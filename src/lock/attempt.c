@@ -64,7 +64,8 @@ static void give_back_try(struct hf_core *core, struct hf_attempt *attempt,
 {
     struct hf_claim claim;
     claim_of(core, attempt, try, &claim);
-    hf__give_back(core, attempt->name, attempt->want.limit ? 's' : 'x', &claim, now_us);
+    hf__give_back(core, attempt->name, attempt->want.limit ? HF_HOLD_SHARED : HF_HOLD_EXCLUSIVE,
+                  &claim, now_us);
 }
 
 static void withdraw_intent(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
@@ -72,7 +73,7 @@ static void withdraw_intent(struct hf_core *core, struct hf_attempt *attempt, in
     const struct hf_claim claim = {.owner = attempt->want.owner,
                                    .grant = attempt->intent,
                                    .session = &attempt->intent_session->id};
-    hf__give_back(core, attempt->name, 'i', &claim, now_us);
+    hf__give_back(core, attempt->name, HF_HOLD_INTENT, &claim, now_us);
 }
 
 /* These are about the newest try. */

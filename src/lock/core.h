@@ -295,7 +295,7 @@ enum hf_attempt_state {
 
 struct hf_rival {
     struct hf_holder holder;
-    char kind; /* as in an errand's text */
+    enum hf_hold kind; /* as in an errand's text */
     bool dead;
     bool done; /* reaped */
 };

@@ -451,11 +451,11 @@ static struct hf_slice keep_owner(struct hf_errand *errand, struct hf_slice owne
     return hf__slice(errand->owner, owner.len);
 }
 
-void hf__give_back(struct hf_core *core, struct hf_name *name, char kind,
+void hf__give_back(struct hf_core *core, struct hf_name *name, enum hf_hold kind,
                    const struct hf_claim *claim, int64_t now_us)
 {
-    struct hf_errand *errand =
-        hf__errand_new(core, kind == 'i' ? HF_ERRAND_WITHDRAW : HF_ERRAND_GIVE_BACK, name);
+    struct hf_errand *errand = hf__errand_new(
+        core, kind == HF_HOLD_INTENT ? HF_ERRAND_WITHDRAW : HF_ERRAND_GIVE_BACK, name);
     if (!errand) return; /* it expires, or is asked for */
     errand->claim = *claim;
     errand->claim.name = hf__name_text(name);
@@ -467,7 +467,7 @@ void hf__give_back(struct hf_core *core, struct hf_name *name, char kind,
         errand->session = *claim->session;
         errand->claim.session = &errand->session;
     }
-    if (kind == 'i') {
+    if (kind == HF_HOLD_INTENT) {
         struct hf_slice first = hf__id_text(&errand->arena, claim->session);
         struct hf_slice second = hf__id_text(&errand->arena, &claim->grant);
         errand->target =

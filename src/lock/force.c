@@ -209,8 +209,8 @@ static void revoke(struct hf_core *core, struct force *force, int64_t now_us)
     struct hf_request *request = request_new(core, force, revoked, now_us);
     if (!request) return;
     struct hf_slice order = hf__revocation_print(
-        &request->arena, force->record.exclusive ? 'x' : 's', force->holder.grant,
-        hf__name_text(force->name), force->by, force->reason);
+        &request->arena, force->record.exclusive ? HF_HOLD_EXCLUSIVE : HF_HOLD_SHARED,
+        force->holder.grant, hf__name_text(force->name), force->by, force->reason);
     core->options.format->sessions->revoke(&core->options.layout, &request->arena,
                                            force->holder.session, order, &request->op);
     hf__request_send(core, request);

@@ -206,7 +206,7 @@ void hf__errands_fail(struct hf_core *core, int64_t now_us);
  * Gives back a grant or an intent that may be in the record as the claim has it; one that others
  * have renewed since is theirs. Best effort. kind as in a text.
  */
-void hf__give_back(struct hf_core *core, struct hf_name *name, char kind,
+void hf__give_back(struct hf_core *core, struct hf_name *name, enum hf_hold kind,
                    const struct hf_claim *claim, int64_t now_us);
 
 /* ---- force.c ---- */

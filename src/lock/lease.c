@@ -167,7 +167,8 @@ static void give_back_all(struct hf_core *core, const struct hf_lease *lease, in
         bool is_ours = !lease->others || lease->is_session || HF_BUG(GIVE_BACK_ANY); /* K5 */
         if (grant->state != HF_GRANT_HELD || !is_ours) continue;
         hf__grant_claim(core, grant, &claim);
-        hf__give_back(core, grant->name, grant->limit > 0 ? 's' : 'x', &claim, now_us);
+        hf__give_back(core, grant->name, grant->limit > 0 ? HF_HOLD_SHARED : HF_HOLD_EXCLUSIVE,
+                      &claim, now_us);
     }
 }
 

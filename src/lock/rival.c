@@ -12,7 +12,7 @@
 
 enum { RUSHES = 4, ASKED_MOST = 64 };
 
-static void add_rival(struct hf_attempt *attempt, char kind, struct hf_holder holder)
+static void add_rival(struct hf_attempt *attempt, enum hf_hold kind, struct hf_holder holder)
 {
     attempt->rivals[attempt->rival_count++] = (struct hf_rival){.holder = holder, .kind = kind};
 }
@@ -27,12 +27,13 @@ bool hf__rivals_list(struct hf_attempt *attempt)
     attempt->rivals =
         hf__arena_zalloc(&attempt->round, record->member_count + 2, sizeof(struct hf_rival));
     if (!attempt->rivals) return false;
-    if (record->exclusive && !hf__attempt_joins(attempt)) add_rival(attempt, 'x', record->holder);
+    if (record->exclusive && !hf__attempt_joins(attempt))
+        add_rival(attempt, HF_HOLD_EXCLUSIVE, record->holder);
     bool full = want->limit == 0 || record->limit != want->limit ||
                 (int64_t)record->member_count >= want->limit;
     for (size_t i = 0; full && i < record->member_count; i++)
-        add_rival(attempt, 's', record->members[i]);
-    if (want->limit > 0 && record->has_intent) add_rival(attempt, 'i', record->intent);
+        add_rival(attempt, HF_HOLD_SHARED, record->members[i]);
+    if (want->limit > 0 && record->has_intent) add_rival(attempt, HF_HOLD_INTENT, record->intent);
     return true;
 }
 
@@ -135,9 +136,9 @@ static void remove_dead(struct hf_core *core, struct hf_attempt *attempt, struct
     if (!request) return;
     rival->done = true;
     const struct hf_share_format *shares = core->options.format->shares;
-    (rival->kind == 'i' ? shares->withdraw : shares->reap)(&core->options.layout, &request->arena,
-                                                           hf__name_text(attempt->name),
-                                                           rival->holder.member, &request->op);
+    (rival->kind == HF_HOLD_INTENT ? shares->withdraw : shares->reap)(
+        &core->options.layout, &request->arena, hf__name_text(attempt->name), rival->holder.member,
+        &request->op);
     hf__request_send(core, request);
 }
 
@@ -188,12 +189,12 @@ static void act(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us
     for (size_t i = 0; i < attempt->rival_count; i++) {
         struct hf_rival *rival = &attempt->rivals[i];
         if (!rival->dead) in_the_way++;
-        else if (rival->kind != 'x' && !rival->done) {
+        else if (rival->kind != HF_HOLD_EXCLUSIVE && !rival->done) {
             remove_dead(core, attempt, rival, now_us);
             return;
         }
     }
-    bool reaped = attempt->rival_count > 0 && attempt->rivals[0].kind != 'x' &&
+    bool reaped = attempt->rival_count > 0 && attempt->rivals[0].kind != HF_HOLD_EXCLUSIVE &&
                   in_the_way < attempt->rival_count;
     bool has_room = attempt->want.limit > 0 && reaped && !record->damaged &&
                     record->limit == attempt->want.limit && !record->has_intent &&

@@ -261,7 +261,7 @@ static void give_back_text(struct hf_core *core, struct hf_lease *session,
     struct hf_name *name = hf__name_get(core, text->name);
     if (!name) return;
     const struct hf_claim claim = {
-        .grant = id, .session = &session->id, .limit = text->kind == 's' ? 1 : 0};
+        .grant = id, .session = &session->id, .limit = text->kind == HF_HOLD_SHARED ? 1 : 0};
     hf__give_back(core, name, text->kind, &claim, now_us);
     hf__name_unref(core, name);
 }

@@ -25,7 +25,7 @@ enum {
     LOOK_DYNAMODB_MS = 5000,
     LEEWAY_S = 60,
     TIME_IS_FRESH_US = 10 * 1000000,
-    HURRY_MS = 15000,
+    CUT_SHORT_MS = 15000,
     CLOSE_MS = 2000,
 };
 
@@ -360,10 +360,10 @@ static bool wait_until_idle(struct hf_service *service, int64_t ms)
 }
 
 /* What is still under way is cut short: at the store, at an issuer of keys, and in the client. */
-static void hurry(struct hf_service *service)
+static void cut_short(struct hf_service *service)
 {
-    hf__auth_hurry(service->auth);
-    hf__client_hurry(service->client);
+    hf__auth_cut_short(service->auth);
+    hf__client_cut_short(service->client);
     pthread_mutex_lock(&service->calls_mutex);
     for (struct hf_list *at = service->calls.next; at != &service->calls; at = at->next)
         hf__store_cancel(service->store, HF_CONTAINER(at, struct exchange_call, node)->call.id);
@@ -378,8 +378,8 @@ bool hf__service_stop(struct hf_service *service, int64_t drain_ms)
     hf__client_refuse_waiters(service->client);
     /* Connections that have nothing to say go with the server; the others are answered first. */
     if (!wait_until_idle(service, drain_ms)) {
-        hurry(service);
-        if (!wait_until_idle(service, HURRY_MS)) {
+        cut_short(service);
+        if (!wait_until_idle(service, CUT_SHORT_MS)) {
             hf__log(&service->log, HF_LOG_ERROR, "%d requests do not end; leaving them",
                     __atomic_load_n(&service->busy, __ATOMIC_RELAXED));
             return false;

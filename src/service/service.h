@@ -20,7 +20,7 @@
 #include <pthread.h>
 
 #include "base/log.h"
-#include "client/behalf.h"
+#include "client/on_behalf.h"
 #include "service/http/exchange.h"
 #include "service/http/limit.h"
 #include "service/http/rules.h"
@@ -189,7 +189,7 @@ int hf__auth_start(const struct hf_auth_options *options, struct hf_service *ser
 int hf__auth_check_files(const struct hf_auth_options *options, struct hf_error *reterr);
 int hf__auth_reload(struct hf_auth *auth, struct hf_error *reterr);
 /* Whoever waits for keys is answered now. */
-void hf__auth_hurry(struct hf_auth *auth);
+void hf__auth_cut_short(struct hf_auth *auth);
 void hf__auth_stop(struct hf_auth *auth);
 
 /* ---- routes ---- */

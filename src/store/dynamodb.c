@@ -27,7 +27,7 @@
 #include "runtime/http.h"
 #include "runtime/loop.h"
 #include "store/engines.h"
-#include "store/keeper.h"
+#include "store/key_ring.h"
 #include "store/retry.h"
 #include "store/url.h"
 #include "wire/answer.h"
@@ -48,7 +48,7 @@ struct dynamodb {
     char *ca_file; /* NULL: the system's */
     struct hf_loop *loop;
     struct hf_http *http;
-    struct hf_keeper *keeper;
+    struct hf_key_ring *key_ring;
 
     pthread_mutex_t mutex; /* guards the inbox */
     struct hf_list inbox;
@@ -226,7 +226,7 @@ static void dispatch(struct transfer *t, const struct hf_identity *identity)
     struct hf_http_url url;
     struct hf_answer *answer = &t->call->answer;
     int timeout_ms = t->call->op.timeout_ms ? t->call->op.timeout_ms : e->timeout_ms;
-    hf__http_url_parse(identity->endpoint, &url, NULL); /* the keeper checked it */
+    hf__http_url_parse(identity->endpoint, &url, NULL); /* the key_ring checked it */
     hf__arena_reset(&t->headers);
     sign(t, identity, &url);
     hf__credentials_unref(t->credentials);
@@ -261,7 +261,7 @@ static void send(struct transfer *t)
 {
     struct hf_identity identity;
     struct hf_error error;
-    switch (hf__keeper_get(t->engine->keeper, &identity, &error)) {
+    switch (hf__key_ring_get(t->engine->key_ring, &identity, &error)) {
     case HF_KEEPER_READY: dispatch(t, &identity); break;
     case HF_KEEPER_WAIT: t->state = WAITING_FOR_CREDENTIALS; break;
     case HF_KEEPER_FAILED: fail(t, error.code, error.message); break;
@@ -376,7 +376,7 @@ static bool renew_credentials(struct transfer *t, struct hf_slice type)
     bool expired = hf__slice_is(type, "ExpiredTokenException") && t->credentials->expires_unix_ms;
     if (!expired || t->asked_for_credentials) return false;
     t->asked_for_credentials = true;
-    hf__keeper_refresh(t->engine->keeper, t->credentials);
+    hf__key_ring_refresh(t->engine->key_ring, t->credentials);
     return true;
 }
 
@@ -582,7 +582,7 @@ static void on_close(struct hf_task *task)
 }
 
 /*
- * The keeper stops first, since it posts to the loop. Tasks run in order: all
+ * The key_ring stops first, since it posts to the loop. Tasks run in order: all
  * that was submitted has begun when on_close ends it.
  */
 static void close_store(struct hf_store *store)
@@ -590,9 +590,9 @@ static void close_store(struct hf_store *store)
     struct dynamodb *e = (struct dynamodb *)store;
     struct ending ending = {.task = {.run = on_close}, .engine = e};
     if (e->loop) hf__loop_post(e->loop, &ending.task);
-    if (e->keeper) hf__keeper_stop(e->keeper);
+    if (e->key_ring) hf__key_ring_stop(e->key_ring);
     if (e->loop) hf__loop_stop(e->loop);
-    if (e->keeper) hf__keeper_free(e->keeper);
+    if (e->key_ring) hf__key_ring_free(e->key_ring);
     pthread_mutex_destroy(&e->mutex);
     explicit_bzero(&e->signing_key, sizeof e->signing_key);
     hf__free(e->store.table);
@@ -610,7 +610,7 @@ static int describe(struct hf_store *store, struct hf_store_info *ret, struct hf
     for (int i = 0; i < LOOKS && state == HF_KEEPER_WAIT; i++) {
         const struct timespec nap = {.tv_nsec = (long)LOOK_EVERY_MS * 1000000};
         if (i > 0) nanosleep(&nap, NULL);
-        state = hf__keeper_get(e->keeper, &identity, &error);
+        state = hf__key_ring_get(e->key_ring, &identity, &error);
     }
     if (state == HF_KEEPER_WAIT)
         return hf__error_set(reterr, HF_ERR_CREDENTIALS,
@@ -639,7 +639,7 @@ static const struct hf_store_engine dynamodb_engine = {
 static int start(struct dynamodb *e, const struct hf_url *url,
                  const struct hf_store_options *options, struct hf_error *reterr)
 {
-    struct hf_keeper_options keeper = {
+    struct hf_key_ring_options key_ring = {
         .environment = options->environment,
         .clock = e->store.clock,
         .log = e->store.log,
@@ -653,16 +653,16 @@ static int start(struct dynamodb *e, const struct hf_url *url,
         .user = e,
     };
     struct hf_http_url endpoint;
-    int code = keeper.region ? hf__region_check(keeper.region, reterr) : 0;
+    int code = key_ring.region ? hf__region_check(key_ring.region, reterr) : 0;
     if (code != 0) return code;
     const char *ca_file = hf__env_get(options->environment, "AWS_CA_BUNDLE");
     e->ca_file = hf__strdup(ca_file);
     if (ca_file && !e->ca_file) return hf__error_no_memory(reterr);
-    code = keeper.endpoint ? hf__http_url_parse(keeper.endpoint, &endpoint, reterr) : 0;
+    code = key_ring.endpoint ? hf__http_url_parse(key_ring.endpoint, &endpoint, reterr) : 0;
     if (code == 0) code = hf__loop_new(&hf__clock_system, &e->loop, reterr);
     if (code == 0) code = hf__http_open(e->loop, CONNECTIONS, &e->http, reterr);
     if (code == 0) code = hf__loop_start(e->loop, reterr);
-    if (code == 0) code = hf__keeper_start(&keeper, &e->keeper, reterr);
+    if (code == 0) code = hf__key_ring_start(&key_ring, &e->key_ring, reterr);
     return code;
 }
 

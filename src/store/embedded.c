@@ -29,7 +29,7 @@
 
 enum {
     READERS = 2,
-    GUESTS = 4,
+    SPARE_READERS = 4,
     LARGEST_BATCH = 1024,
     LONGEST_TRANSACTION_US = 50000,
     SWEEP_BATCH = 500,
@@ -41,7 +41,7 @@ struct queue {
 };
 
 /* A connection for whoever reads on a thread of their own. */
-struct guest {
+struct spare_reader {
     pthread_mutex_t mutex;
     struct hf_database db;
 };
@@ -56,9 +56,10 @@ struct embedded {
     bool paused; /* no more of them */
     bool corked; /* the writer need not be woken for what comes now */
     pthread_t corker;
-    struct guest *reading; /* the corker's: a read transaction that is open until it uncorks */
-    bool closing;          /* the readers end */
-    bool draining;         /* … and have ended: the writer completes what is left, and ends */
+    struct spare_reader
+        *reading;  /* the corker's: a read transaction that is open until it uncorks */
+    bool closing;  /* the readers end */
+    bool draining; /* … and have ended: the writer completes what is left, and ends */
     int sweep_period_ms;
     struct hf_timeline timeline;
     struct hf_place place; /* without paths: in memory */
@@ -68,7 +69,7 @@ struct embedded {
     pthread_t readers[READERS];
     int reader_count;
     bool has_writer;
-    struct guest guests[GUESTS];
+    struct spare_reader spare_readers[SPARE_READERS];
 };
 
 struct reader_start {
@@ -447,15 +448,15 @@ static void submit(struct hf_store *store, struct hf_call *call)
     pthread_mutex_unlock(&e->mutex);
 }
 
-/* Whichever guest's place is free, locked; a database in memory has none. */
-static struct guest *find_guest(struct embedded *e)
+/* Whichever spare's place is free, locked; a database in memory has none. */
+static struct spare_reader *find_spare_reader(struct embedded *e)
 {
     static __thread unsigned first;
-    for (unsigned i = 0; i < GUESTS && e->reader_count > 0; i++) {
-        struct guest *guest = &e->guests[(first + i) % GUESTS];
-        if (pthread_mutex_trylock(&guest->mutex) != 0) continue;
-        first = (first + i) % GUESTS; /* where its pages are warm */
-        return guest;
+    for (unsigned i = 0; i < SPARE_READERS && e->reader_count > 0; i++) {
+        struct spare_reader *spare = &e->spare_readers[(first + i) % SPARE_READERS];
+        if (pthread_mutex_trylock(&spare->mutex) != 0) continue;
+        first = (first + i) % SPARE_READERS; /* where its pages are warm */
+        return spare;
     }
     return NULL;
 }
@@ -476,15 +477,15 @@ static bool read_here(struct hf_store *store, struct hf_call *call)
     bool goes_on = is_corker(e);
     struct hf_error error = {0};
     bool good = true;
-    struct guest *guest = goes_on && e->reading ? e->reading : find_guest(e);
-    if (!guest) return false;
-    if (!goes_on || !e->reading) good = begin_reading(e, &guest->db, &error);
-    if (good) answer_from(e, &guest->db, call);
+    struct spare_reader *spare = goes_on && e->reading ? e->reading : find_spare_reader(e);
+    if (!spare) return false;
+    if (!goes_on || !e->reading) good = begin_reading(e, &spare->db, &error);
+    if (good) answer_from(e, &spare->db, call);
     if (good && goes_on) {
-        e->reading = guest;
+        e->reading = spare;
     } else {
-        if (guest->db.handle) hf__database_rollback(&guest->db);
-        pthread_mutex_unlock(&guest->mutex);
+        if (spare->db.handle) hf__database_rollback(&spare->db);
+        pthread_mutex_unlock(&spare->mutex);
     }
     if (good) complete(e, call);
     else fail(e, call, &error);
@@ -544,9 +545,9 @@ static void destroy(struct embedded *e)
 {
     hf__database_close(&e->writer_db);
     for (int i = 0; i < READERS; i++) hf__database_close(&e->reader_dbs[i]);
-    for (int i = 0; i < GUESTS; i++) {
-        hf__database_close(&e->guests[i].db);
-        pthread_mutex_destroy(&e->guests[i].mutex);
+    for (int i = 0; i < SPARE_READERS; i++) {
+        hf__database_close(&e->spare_readers[i].db);
+        pthread_mutex_destroy(&e->spare_readers[i].mutex);
     }
     hf__timeline_close(&e->timeline);
     hf__place_free(&e->place);
@@ -631,7 +632,7 @@ static struct embedded *new_engine(const struct hf_store_options *options)
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&e->mutex, NULL);
-    for (int i = 0; i < GUESTS; i++) pthread_mutex_init(&e->guests[i].mutex, NULL);
+    for (int i = 0; i < SPARE_READERS; i++) pthread_mutex_init(&e->spare_readers[i].mutex, NULL);
     pthread_cond_init(&e->writes.filled, &monotonic);
     pthread_cond_init(&e->reads.filled, &monotonic);
     pthread_cond_init(&e->idle, &monotonic);

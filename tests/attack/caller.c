@@ -50,7 +50,7 @@ struct lock {
 
 struct connection {
     int fd; /* -1: none */
-    bool keeper;
+    bool key_ring;
     bool busy;
     bool counted; /* its time has been taken at the end of a phase (C2) */
     enum step step;
@@ -68,7 +68,7 @@ static int port, epoll_fd;
 static const char *bearer;
 static int64_t period_us;
 static bool joins = true;
-static struct connection workers[WORKERS], keeper;
+static struct connection workers[WORKERS], key_ring;
 static struct lock kept[KEPT];
 static int kept_count; /* acquired so far */
 static int kept_next;
@@ -158,7 +158,7 @@ static bool dial(struct connection *c)
 
 static void choose(struct connection *c)
 {
-    if (!c->keeper) {
+    if (!c->key_ring) {
         c->lock = &c->own;
         snprintf(c->own.name, sizeof c->own.name, "good-%d-%u", c->number, c->generation);
         return;
@@ -187,11 +187,11 @@ static void ask(struct connection *c, int64_t now)
 {
     char request[ROOM];
     bool late = now - c->due_us > period_us; /* the one before it was in its way (C1) */
-    if (c->keeper || c->step == ACQUIRE) choose(c);
-    c->began_us = late && !c->keeper ? c->due_us : now;
+    if (c->key_ring || c->step == ACQUIRE) choose(c);
+    c->began_us = late && !c->key_ring ? c->due_us : now;
     c->counted = false;
     c->len = 0;
-    bool fresh = c->number == 0 && !c->keeper && c->step == ACQUIRE && joins;
+    bool fresh = c->number == 0 && !c->key_ring && c->step == ACQUIRE && joins;
     if ((c->fd < 0 || fresh) && !dial(c)) return;
     size_t len = build(c, request);
     if (send(c->fd, request, len, MSG_NOSIGNAL) != (ssize_t)len) {
@@ -250,9 +250,9 @@ static bool judge(struct connection *c, const char *body)
 
 static void move_on(struct connection *c, bool good)
 {
-    if (!c->counted && !c->keeper) sample(now_us() - c->began_us);
+    if (!c->counted && !c->key_ring) sample(now_us() - c->began_us);
     c->busy = false;
-    if (c->keeper) {
+    if (c->key_ring) {
         if (good && c->step == ACQUIRE) kept_count++;
     } else {
         if (!good) c->generation++;
@@ -262,7 +262,7 @@ static void move_on(struct connection *c, bool good)
 
 static void schedule(struct connection *c, int64_t now)
 {
-    c->due_us += c->keeper ? (kept_count < KEPT ? period_us : RENEW_EVERY_US / KEPT) : period_us;
+    c->due_us += c->key_ring ? (kept_count < KEPT ? period_us : RENEW_EVERY_US / KEPT) : period_us;
     if (now - c->due_us > BEHIND_MOST_US) c->due_us = now;
 }
 
@@ -326,7 +326,7 @@ static void run(bool (*go_on)(void))
     for (;;) {
         int64_t now = now_us(), next_us = now + 100000;
         for (int i = 0; i < WORKERS; i++) next_us = send_due(&workers[i], now, next_us);
-        next_us = send_due(&keeper, now, next_us);
+        next_us = send_due(&key_ring, now, next_us);
         int64_t wait_us = next_us - now_us();
         int count = epoll_wait(epoll_fd, events, 64, wait_us > 0 ? (int)(wait_us / 1000 + 1) : 0);
         for (int i = 0; i < count; i++) {
@@ -361,12 +361,12 @@ static bool release_now(struct connection *c, struct lock *lock)
 
 static bool is_idle(void)
 {
-    bool busy = keeper.busy;
+    bool busy = key_ring.busy;
     for (int i = 0; i < WORKERS; i++) {
         busy |= workers[i].busy || workers[i].step != ACQUIRE;
         if (!workers[i].busy && workers[i].step == ACQUIRE) workers[i].due_us = INT64_MAX;
     }
-    if (!keeper.busy) keeper.due_us = INT64_MAX;
+    if (!key_ring.busy) key_ring.due_us = INT64_MAX;
     return !busy;
 }
 
@@ -395,12 +395,12 @@ int main(int argc, char **argv)
                                          .number = i,
                                          .lock = &workers[i].own,
                                          .due_us = now + i * period_us / WORKERS};
-    keeper = (struct connection){.fd = -1, .keeper = true, .lock = &kept[0], .due_us = now};
+    key_ring = (struct connection){.fd = -1, .key_ring = true, .lock = &kept[0], .due_us = now};
     run(take_commands);
     epoll_ctl(epoll_fd, EPOLL_CTL_DEL, STDIN_FILENO, NULL);
     run(is_busy);
     for (int i = 0; i < kept_count; i++) {
-        if (!release_now(&keeper, &kept[i])) errors++;
+        if (!release_now(&key_ring, &kept[i])) errors++;
     }
     end_phase();
     return 0;

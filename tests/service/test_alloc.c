@@ -25,7 +25,7 @@
 
 #include "ask.h"
 #include "base/text.h"
-#include "client/behalf.h"
+#include "client/on_behalf.h"
 #include "harness/stub.h"
 #include "wire/sigv4.h"
 

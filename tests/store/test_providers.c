@@ -6,7 +6,7 @@
 
 #include "harness/stub.h"
 #include "store/endpoint.h"
-#include "store/keeper.h"
+#include "store/key_ring.h"
 #include "store/providers.h"
 #include "store/subprocess.h"
 
@@ -564,7 +564,7 @@ TEST(region_and_endpoint_follow_their_order)
     end();
 }
 
-/* ---- the keeper ---- */
+/* ---- the key_ring ---- */
 
 static int changes;
 
@@ -574,13 +574,13 @@ static void count_change(void *user)
     __atomic_add_fetch(&changes, 1, __ATOMIC_RELAXED);
 }
 
-/* Waits, at most ten seconds, until the keeper answers other than WAIT. */
-static enum hf_keeper_state wait_for(struct hf_keeper *keeper, struct hf_identity *identity,
+/* Waits, at most ten seconds, until the key_ring answers other than WAIT. */
+static enum hf_keeper_state wait_for(struct hf_key_ring *key_ring, struct hf_identity *identity,
                                      struct hf_error *error)
 {
     enum hf_keeper_state state = HF_KEEPER_WAIT;
     for (int i = 0; i < 2000 && state == HF_KEEPER_WAIT; i++) {
-        state = hf__keeper_get(keeper, identity, error);
+        state = hf__key_ring_get(key_ring, identity, error);
         if (state == HF_KEEPER_WAIT) usleep(5000);
     }
     return state;
@@ -602,17 +602,17 @@ static void short_lived(void *user, const struct hf_stub_request *request,
         request->number, text);
 }
 
-static struct hf_keeper *start_keeper(void)
+static struct hf_key_ring *start_keeper(void)
 {
-    struct hf_keeper *keeper = NULL;
+    struct hf_key_ring *key_ring = NULL;
     struct hf_error error;
-    struct hf_keeper_options options = {.environment = world.environment,
-                                        .clock = &hf__clock_system,
-                                        .endpoint = "http://127.0.0.1:1",
-                                        .changed = count_change};
-    if (hf__keeper_start(&options, &keeper, &error) != 0)
+    struct hf_key_ring_options options = {.environment = world.environment,
+                                          .clock = &hf__clock_system,
+                                          .endpoint = "http://127.0.0.1:1",
+                                          .changed = count_change};
+    if (hf__key_ring_start(&options, &key_ring, &error) != 0)
         hf_test_fail(__FILE__, __LINE__, "%s", error.message);
-    return keeper;
+    return key_ring;
 }
 
 TEST(credentials_are_refreshed_before_their_end_and_kept_when_the_source_is_down)
@@ -623,19 +623,19 @@ TEST(credentials_are_refreshed_before_their_end_and_kept_when_the_source_is_down
     begin(short_lived, NULL);
     snprintf(url, sizeof url, "%s/creds", hf_stub_url(world.stub));
     set("AWS_CONTAINER_CREDENTIALS_FULL_URI", url);
-    struct hf_keeper *keeper = start_keeper();
-    CHECK_INT(wait_for(keeper, &identity, &error), HF_KEEPER_READY);
+    struct hf_key_ring *key_ring = start_keeper();
+    CHECK_INT(wait_for(key_ring, &identity, &error), HF_KEEPER_READY);
     CHECK_STR(identity.credentials->access_key_id, "KEY1");
     CHECK_STR(identity.region, "us-east-1");
     hf__credentials_unref(identity.credentials);
     /* Without anybody asking, fresh ones are fetched until the source fails. */
     for (int i = 0; i < 2000 && hf_stub_requests(world.stub) < 4; i++) usleep(5000);
     CHECK(hf_stub_requests(world.stub) >= 4);
-    CHECK_INT(wait_for(keeper, &identity, &error), HF_KEEPER_READY);
+    CHECK_INT(wait_for(key_ring, &identity, &error), HF_KEEPER_READY);
     CHECK_STR(identity.credentials->access_key_id, "KEY3");
     hf__credentials_unref(identity.credentials);
-    hf__keeper_stop(keeper);
-    hf__keeper_free(keeper);
+    hf__key_ring_stop(key_ring);
+    hf__key_ring_free(key_ring);
     end();
 }
 
@@ -647,18 +647,18 @@ TEST(an_expired_token_is_replaced_on_demand)
     use_process(
         "date +%N > \"$0.count\"; echo \"{\\\"Version\\\":1,\\\"AccessKeyId\\\":\\\"K$(cat $0.count)\\\","
         "\\\"SecretAccessKey\\\":\\\"s\\\",\\\"Expiration\\\":\\\"2099-01-01T00:00:00Z\\\"}\"\n");
-    struct hf_keeper *keeper = start_keeper();
-    CHECK_INT(wait_for(keeper, &first, &error), HF_KEEPER_READY);
+    struct hf_key_ring *key_ring = start_keeper();
+    CHECK_INT(wait_for(key_ring, &first, &error), HF_KEEPER_READY);
     int before = __atomic_load_n(&changes, __ATOMIC_RELAXED);
-    hf__keeper_refresh(keeper, first.credentials);
+    hf__key_ring_refresh(key_ring, first.credentials);
     for (int i = 0; i < 2000 && __atomic_load_n(&changes, __ATOMIC_RELAXED) == before; i++)
         usleep(5000);
-    CHECK_INT(wait_for(keeper, &second, &error), HF_KEEPER_READY);
+    CHECK_INT(wait_for(key_ring, &second, &error), HF_KEEPER_READY);
     CHECK(strcmp(first.credentials->access_key_id, second.credentials->access_key_id) != 0);
     hf__credentials_unref(first.credentials);
     hf__credentials_unref(second.credentials);
-    hf__keeper_stop(keeper);
-    hf__keeper_free(keeper);
+    hf__key_ring_stop(key_ring);
+    hf__key_ring_free(key_ring);
     end();
 }
 
@@ -668,16 +668,16 @@ TEST(a_failure_is_told_and_asking_later_tries_again)
     struct hf_error error;
     begin(NULL, NULL);
     use_config("[default]\nregion = x\n");
-    struct hf_keeper *keeper = start_keeper();
-    CHECK_INT(wait_for(keeper, &identity, &error), HF_KEEPER_FAILED);
+    struct hf_key_ring *key_ring = start_keeper();
+    CHECK_INT(wait_for(key_ring, &identity, &error), HF_KEEPER_FAILED);
     CHECK(strstr(error.message, "no AWS credentials found") != NULL);
     write_file("config", "[default]\naws_access_key_id = LATER\naws_secret_access_key = s\n");
     usleep(1100000); /* it does not ask a failing source more than once a second */
-    CHECK_INT(wait_for(keeper, &identity, &error), HF_KEEPER_READY);
+    CHECK_INT(wait_for(key_ring, &identity, &error), HF_KEEPER_READY);
     CHECK_STR(identity.credentials->access_key_id, "LATER");
     hf__credentials_unref(identity.credentials);
-    hf__keeper_stop(keeper);
-    hf__keeper_free(keeper);
+    hf__key_ring_stop(key_ring);
+    hf__key_ring_free(key_ring);
     end();
 }
 

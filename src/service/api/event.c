@@ -28,7 +28,7 @@ enum {
 };
 
 struct event {
-    struct hf_happening what; /* its texts are here; type and api last for ever */
+    struct hf_change what; /* its texts are here; type and api last for ever */
     int64_t at_unix_ms;
     char texts[];
 };
@@ -132,7 +132,7 @@ static void forget_if(struct hf_events *events, uint64_t before)
     }
 }
 
-static void note(struct hf_events *events, struct known *known, const struct hf_happening *what)
+static void note(struct hf_events *events, struct known *known, const struct hf_change *what)
 {
     known->held = strcmp(what->type, "granted") == 0 || strcmp(what->type, "renewed") == 0;
     if (what->token) known->token = what->token;
@@ -146,7 +146,7 @@ static void note(struct hf_events *events, struct known *known, const struct hf_
 }
 
 /* Before the table has been looked at nothing is known, and nothing need be. */
-static void remember(struct hf_events *events, const struct hf_happening *what)
+static void remember(struct hf_events *events, const struct hf_change *what)
 {
     if (!events->has_known || strcmp(what->type, "queue") == 0) return;
     struct known *known = find_or_add(events, what->lock);
@@ -165,7 +165,7 @@ static void copy_text(const char **text, char **at)
 }
 
 /* Most events are heard by nobody: they are written down when somebody reads them. */
-static struct event *keep_event(struct hf_events *events, const struct hf_happening *what)
+static struct event *keep_event(struct hf_events *events, const struct hf_change *what)
 {
     const char *texts[] = {what->lock, what->owner, what->reason, what->detail, what->by};
     size_t size = 0;
@@ -187,7 +187,7 @@ static struct event *keep_event(struct hf_events *events, const struct hf_happen
 
 static void put_json(struct hf_buf *buf, const struct event *event)
 {
-    const struct hf_happening *what = &event->what;
+    const struct hf_change *what = &event->what;
     struct hf_json_writer json;
     hf__json_writer_init(&json, buf);
     hf__json_open(&json, '{');
@@ -254,7 +254,7 @@ static void wake_due(struct hf_events *events)
 }
 
 /* With the mutex. */
-static void tell(struct hf_events *events, const struct hf_happening *what)
+static void tell(struct hf_events *events, const struct hf_change *what)
 {
     struct event **place = &events->ring[++events->last % KEPT];
     hf__free(*place);
@@ -267,7 +267,7 @@ static void tell(struct hf_events *events, const struct hf_happening *what)
     }
 }
 
-void hf__event(struct hf_events *events, const struct hf_happening *what)
+void hf__event(struct hf_events *events, const struct hf_change *what)
 {
     if (!events) return;
     bool passing = strcmp(what->type, "renewed") == 0 || strcmp(what->type, "queue") == 0;
@@ -295,7 +295,7 @@ static void compare(struct hf_events *events, const struct hf_lock_info *info, i
     if (known->told_us >= began_us) return; /* the look may be older than what was told */
     bool other = info->token != known->token ||
                  strcmp(info->owner ? info->owner : "", known->owner ? known->owner : "") != 0;
-    struct hf_happening what = {
+    struct hf_change what = {
         .type = info->held                       ? "granted"
                 : info->state == HF_LOCK_EXPIRED ? "expired"
                                                  : "released",
@@ -327,11 +327,11 @@ static void miss(struct hf_events *events, int64_t began_us)
             if (!known->held || known->round == events->round || known->told_us >= began_us)
                 continue;
             known->held = false;
-            tell(events, &(struct hf_happening){.type = "released",
-                                                .lock = known->name,
-                                                .owner = known->owner,
-                                                .token = known->token,
-                                                .detail = "its record is gone"});
+            tell(events, &(struct hf_change){.type = "released",
+                                             .lock = known->name,
+                                             .owner = known->owner,
+                                             .token = known->token,
+                                             .detail = "its record is gone"});
         }
     }
 }

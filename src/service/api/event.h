@@ -20,7 +20,7 @@
 struct hf_events;
 struct hf_stream;
 
-struct hf_happening {
+struct hf_change {
     const char *type; /* granted, renewed, released, lost, forced, queue */
     const char *lock;
     const char *owner; /* NULL: not said */
@@ -45,7 +45,7 @@ void hf__events_end_streams(struct hf_events *events, const char *why);
 void hf__events_halt(struct hf_events *events);
 void hf__events_stop(struct hf_events *events);
 
-void hf__event(struct hf_events *events, const struct hf_happening *what);
+void hf__event(struct hf_events *events, const struct hf_change *what);
 /* Whether anybody listens: what only listeners want to know need not be told otherwise. */
 bool hf__events_heard(const struct hf_events *events);
 

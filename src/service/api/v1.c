@@ -201,11 +201,11 @@ static void tell(struct hf_exchange *exchange, const char *what, int64_t expiry_
 {
     const struct call *call = exchange->user;
     hf__event(exchange->service->events,
-              &(struct hf_happening){.type = what,
-                                     .lock = call->id.ptr,
-                                     .owner = exchange->caller.owner,
-                                     .expires_unix_ms = expiry_s ? expiry_s * 1000 + 999 : 0,
-                                     .api = "v1"});
+              &(struct hf_change){.type = what,
+                                  .lock = call->id.ptr,
+                                  .owner = exchange->caller.owner,
+                                  .expires_unix_ms = expiry_s ? expiry_s * 1000 + 999 : 0,
+                                  .api = "v1"});
 }
 
 /* ---- GET ---- */

@@ -56,21 +56,21 @@ static void tell(const struct hf_entry *entry, const char *type, const char *rea
     struct hf_lock_status status = {0};
     if (entry->lock) hf__lock_status(entry->lock, &status);
     hf__event(entry->service->events,
-              &(struct hf_happening){.type = type,
-                                     .lock = entry->name,
-                                     .owner = entry->owner,
-                                     .token = status.token,
-                                     .shared = entry->shared,
-                                     .reason = reason,
-                                     .detail = detail,
-                                     .lease_ms = status.lease_ms,
-                                     .expires_unix_ms = status.expires_unix_ms});
+              &(struct hf_change){.type = type,
+                                  .lock = entry->name,
+                                  .owner = entry->owner,
+                                  .token = status.token,
+                                  .shared = entry->shared,
+                                  .reason = reason,
+                                  .detail = detail,
+                                  .lease_ms = status.lease_ms,
+                                  .expires_unix_ms = status.expires_unix_ms});
 }
 
 static void tell_queue(struct hf_service *service, const char *name)
 {
     if (!hf__events_heard(service->events)) return;
-    hf__event(service->events, &(struct hf_happening){
+    hf__event(service->events, &(struct hf_change){
                                    .type = "queue",
                                    .lock = name,
                                    .waiters = (int64_t)hf__client_queue(service->client, name),
@@ -561,9 +561,9 @@ static void released_by_record(void *user, int code, bool already, const struct 
     }
     if (!already) {
         hf__count(&service->metrics.ended[HF_REASON_RELEASED]);
-        hf__event(service->events, &(struct hf_happening){.type = "released",
-                                                          .lock = name,
-                                                          .owner = exchange->caller.owner});
+        hf__event(
+            service->events,
+            &(struct hf_change){.type = "released", .lock = name, .owner = exchange->caller.owner});
     }
     hf__answer_begin(exchange, 200, &json);
     hf__put_text(&json, "name", name);
@@ -636,10 +636,10 @@ static void forced(void *user, int code, const struct hf_error *error)
         hf__answer_failure(exchange, code, error);
         return;
     }
-    hf__event(exchange->service->events, &(struct hf_happening){.type = "forced",
-                                                                .lock = name,
-                                                                .by = exchange->caller.owner,
-                                                                .reason = body->reason.ptr});
+    hf__event(exchange->service->events, &(struct hf_change){.type = "forced",
+                                                             .lock = name,
+                                                             .by = exchange->caller.owner,
+                                                             .reason = body->reason.ptr});
     hf__answer_begin(exchange, 200, &json);
     hf__put_text(&json, "name", name);
     hf__put_bool(&json, "released", true);

@@ -734,7 +734,7 @@ int hf__auth_start(const struct hf_auth_options *given, struct hf_service *servi
     return 0;
 }
 
-void hf__auth_hurry(struct hf_auth *auth)
+void hf__auth_cut_short(struct hf_auth *auth)
 {
     pthread_mutex_lock(&auth->mutex);
     __atomic_store_n(&auth->stopping, true, __ATOMIC_RELAXED);
@@ -782,7 +782,7 @@ void hf__auth_stop(struct hf_auth *auth)
 {
     if (!auth) return;
     if (auth->has_thread) {
-        hf__auth_hurry(auth);
+        hf__auth_cut_short(auth);
         pthread_join(auth->thread, NULL);
     }
     tokens_free(auth->tokens);

@@ -1,4 +1,4 @@
-#include "store/keeper.h"
+#include "store/key_ring.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -16,8 +16,8 @@ enum {
     FOREVER_MS = 24 * 3600 * 1000,
 };
 
-struct hf_keeper {
-    struct hf_keeper_options options; /* with texts of our own, in `memory` */
+struct hf_key_ring {
+    struct hf_key_ring_options options; /* with texts of our own, in `memory` */
     struct hf_arena memory;
     pthread_t thread;
     pthread_mutex_t mutex; /* guards the rest */
@@ -34,15 +34,15 @@ struct hf_keeper {
     const char *endpoint;
 };
 
-static int64_t wall_ms(const struct hf_keeper *k)
+static int64_t wall_ms(const struct hf_key_ring *k)
 {
     return hf__clock_wall_us(k->options.clock) / 1000;
 }
 
 /* Region and endpoint do not change while the process runs: found once. */
-static int locate(struct hf_keeper *k, struct hf_provider_context *c, struct hf_error *reterr)
+static int locate(struct hf_key_ring *k, struct hf_provider_context *c, struct hf_error *reterr)
 {
-    const struct hf_keeper_options *o = &k->options;
+    const struct hf_key_ring_options *o = &k->options;
     const char *region = hf__region_find(o->region, o->environment, &c->profiles);
     if (!region && hf__endpoint_is_set("dynamodb", o->endpoint, o->environment, &c->profiles))
         region = "us-east-1"; /* only signed, not looked up: any name serves */
@@ -64,7 +64,7 @@ static int locate(struct hf_keeper *k, struct hf_provider_context *c, struct hf_
     return 0;
 }
 
-static int resolve(struct hf_keeper *k, struct hf_credentials **ret, struct hf_error *reterr)
+static int resolve(struct hf_key_ring *k, struct hf_credentials **ret, struct hf_error *reterr)
 {
     struct hf_arena arena = {0};
     struct hf_provider_context context = {
@@ -86,7 +86,7 @@ static int resolve(struct hf_keeper *k, struct hf_credentials **ret, struct hf_e
 }
 
 /* How long the thread may sleep before it looks again. */
-static int64_t pause_ms(const struct hf_keeper *k)
+static int64_t pause_ms(const struct hf_key_ring *k)
 {
     const struct hf_credentials *c = k->credentials;
     if (!c || !c->expires_unix_ms) return FOREVER_MS;
@@ -99,7 +99,7 @@ static int64_t pause_ms(const struct hf_keeper *k)
     return pause < SHORTEST_WAIT_MS ? SHORTEST_WAIT_MS : pause > FOREVER_MS ? FOREVER_MS : pause;
 }
 
-static void adopt(struct hf_keeper *k, int code, struct hf_credentials *fresh,
+static void adopt(struct hf_key_ring *k, int code, struct hf_credentials *fresh,
                   const struct hf_error *error)
 {
     struct hf_credentials *old = NULL;
@@ -121,7 +121,7 @@ static void adopt(struct hf_keeper *k, int code, struct hf_credentials *fresh,
                 "credentials could not be refreshed, using the old ones: %s", error->message);
 }
 
-static void sleep_until_needed(struct hf_keeper *k)
+static void sleep_until_needed(struct hf_key_ring *k)
 {
     pthread_mutex_lock(&k->mutex);
     struct timespec until = hf__deadline_in(pause_ms(k));
@@ -131,7 +131,7 @@ static void sleep_until_needed(struct hf_keeper *k)
     pthread_mutex_unlock(&k->mutex);
 }
 
-static bool is_stopping(struct hf_keeper *k)
+static bool is_stopping(struct hf_key_ring *k)
 {
     pthread_mutex_lock(&k->mutex);
     bool stopping = k->stopping;
@@ -141,7 +141,7 @@ static bool is_stopping(struct hf_keeper *k)
 
 static void *run(void *arg)
 {
-    struct hf_keeper *k = arg;
+    struct hf_key_ring *k = arg;
     while (!is_stopping(k)) {
         struct hf_credentials *fresh = NULL;
         struct hf_error error = {0};
@@ -153,12 +153,12 @@ static void *run(void *arg)
     return NULL;
 }
 
-static const char *keep(struct hf_keeper *k, const char *text)
+static const char *keep(struct hf_key_ring *k, const char *text)
 {
     return text ? hf__arena_str(&k->memory, hf__slice_str(text)) : NULL;
 }
 
-static void destroy(struct hf_keeper *k)
+static void destroy(struct hf_key_ring *k)
 {
     hf__credentials_unref(k->credentials);
     pthread_cond_destroy(&k->wake);
@@ -167,10 +167,10 @@ static void destroy(struct hf_keeper *k)
     hf__free(k);
 }
 
-int hf__keeper_start(const struct hf_keeper_options *options, struct hf_keeper **ret,
-                     struct hf_error *reterr)
+int hf__key_ring_start(const struct hf_key_ring_options *options, struct hf_key_ring **ret,
+                       struct hf_error *reterr)
 {
-    struct hf_keeper *k = hf__calloc(1, sizeof *k);
+    struct hf_key_ring *k = hf__calloc(1, sizeof *k);
     if (!k) return hf__error_no_memory(reterr);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -194,7 +194,7 @@ int hf__keeper_start(const struct hf_keeper_options *options, struct hf_keeper *
     return 0;
 }
 
-void hf__keeper_stop(struct hf_keeper *k)
+void hf__key_ring_stop(struct hf_key_ring *k)
 {
     pthread_mutex_lock(&k->mutex);
     __atomic_store_n(&k->stopping, true, __ATOMIC_RELAXED); /* providers look without the mutex */
@@ -203,19 +203,19 @@ void hf__keeper_stop(struct hf_keeper *k)
     pthread_join(k->thread, NULL);
 }
 
-void hf__keeper_free(struct hf_keeper *k)
+void hf__key_ring_free(struct hf_key_ring *k)
 {
     destroy(k);
 }
 
-static void ask_locked(struct hf_keeper *k)
+static void ask_locked(struct hf_key_ring *k)
 {
     k->refreshing = true;
     pthread_cond_signal(&k->wake);
 }
 
-enum hf_keeper_state hf__keeper_get(struct hf_keeper *k, struct hf_identity *ret,
-                                    struct hf_error *reterr)
+enum hf_keeper_state hf__key_ring_get(struct hf_key_ring *k, struct hf_identity *ret,
+                                      struct hf_error *reterr)
 {
     enum hf_keeper_state state = HF_KEEPER_WAIT;
     int64_t now_us = hf__clock_boot_us(&hf__clock_system);
@@ -237,7 +237,7 @@ enum hf_keeper_state hf__keeper_get(struct hf_keeper *k, struct hf_identity *ret
     return state;
 }
 
-void hf__keeper_refresh(struct hf_keeper *k, const struct hf_credentials *expired)
+void hf__key_ring_refresh(struct hf_key_ring *k, const struct hf_credentials *expired)
 {
     pthread_mutex_lock(&k->mutex);
     if (k->credentials == expired) {

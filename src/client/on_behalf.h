@@ -4,8 +4,8 @@
  * One client takes locks for any number of callers, each under its own name, and in sessions of
  * their own. Nothing here waits; what takes time calls back on the client's thread, once.
  */
-#ifndef HF_CLIENT_BEHALF_H
-#define HF_CLIENT_BEHALF_H
+#ifndef HF_CLIENT_ON_BEHALF_H
+#define HF_CLIENT_ON_BEHALF_H
 
 #include "client/client.h"
 #include "lock/inspection.h"
@@ -104,7 +104,7 @@ size_t hf__client_queue(struct hf_client *client, const char *name);
 void hf__client_refuse_waiters(struct hf_client *client);
 /* Everything that is under way ends soon, nothing new begins; the client stays until it is closed.
  */
-void hf__client_hurry(struct hf_client *client);
+void hf__client_cut_short(struct hf_client *client);
 /* Every lock and session is left as it is: held until its lease ends. Before hf_client_close. */
 void hf__client_leave_locks(struct hf_client *client);
 

@@ -1,4 +1,4 @@
-#include "client/behalf.h"
+#include "client/on_behalf.h"
 
 #include "base/alloc.h"
 
@@ -259,7 +259,7 @@ void hf__client_refuse_waiters(struct hf_client *client)
     hf__client_leave(client);
 }
 
-void hf__client_hurry(struct hf_client *client)
+void hf__client_cut_short(struct hf_client *client)
 {
     if (hf__client_enter(client, NULL) != 0) return;
     int64_t now_us = hf__client_now_us(client);

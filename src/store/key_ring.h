@@ -6,16 +6,16 @@
  * refresh only when the old ones have ended or were rejected. If the source is
  * down, the old ones stay in use.
  */
-#ifndef HF_STORE_KEEPER_H
-#define HF_STORE_KEEPER_H
+#ifndef HF_STORE_KEY_RING_H
+#define HF_STORE_KEY_RING_H
 
 #include "base/log.h"
 #include "store/credentials.h"
 #include "store/endpoint.h"
 
-struct hf_keeper;
+struct hf_key_ring;
 
-struct hf_keeper_options {
+struct hf_key_ring_options {
     hf_environment environment;
     const struct hf_clock *clock;
     struct hf_log log;
@@ -25,31 +25,31 @@ struct hf_keeper_options {
     const char *access_key_id;
     const char *secret;
     const char *token;
-    void (*changed)(void *user); /* something to ask for again; on the keeper's thread */
+    void (*changed)(void *user); /* something to ask for again; on the key_ring's thread */
     void *user;
 };
 
 enum hf_keeper_state { HF_KEEPER_READY, HF_KEEPER_WAIT, HF_KEEPER_FAILED };
 
-/* What a request needs. The texts stay until the keeper stops; unref the credentials. */
+/* What a request needs. The texts stay until the key_ring stops; unref the credentials. */
 struct hf_identity {
     struct hf_credentials *credentials;
     const char *region;
     const char *endpoint;
 };
 
-int hf__keeper_start(const struct hf_keeper_options *options, struct hf_keeper **ret,
-                     struct hf_error *reterr);
+int hf__key_ring_start(const struct hf_key_ring_options *options, struct hf_key_ring **ret,
+                       struct hf_error *reterr);
 
 /* Ends its thread: `changed` is not called any more. Then free it when nobody asks it any more. */
-void hf__keeper_stop(struct hf_keeper *keeper);
-void hf__keeper_free(struct hf_keeper *keeper);
+void hf__key_ring_stop(struct hf_key_ring *key_ring);
+void hf__key_ring_free(struct hf_key_ring *key_ring);
 
 /* WAIT: `changed` will be called. FAILED: with the reason; asking again later tries again. */
-enum hf_keeper_state hf__keeper_get(struct hf_keeper *keeper, struct hf_identity *ret,
-                                    struct hf_error *reterr);
+enum hf_keeper_state hf__key_ring_get(struct hf_key_ring *key_ring, struct hf_identity *ret,
+                                      struct hf_error *reterr);
 
 /* The server says that these have expired: get new ones now. */
-void hf__keeper_refresh(struct hf_keeper *keeper, const struct hf_credentials *expired);
+void hf__key_ring_refresh(struct hf_key_ring *key_ring, const struct hf_credentials *expired);
 
 #endif
