@@ -1,6 +1,7 @@
 #include "base/thread.h"
 
 #include <signal.h>
+#include <time.h>
 
 int hf__thread_create(pthread_t *ret, void *(*run)(void *user), void *user)
 {
@@ -10,5 +11,16 @@ int hf__thread_create(pthread_t *ret, void *(*run)(void *user), void *user)
     if (failure) return failure;
     failure = pthread_create(ret, NULL, run, user); /* which inherits the mask */
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failure;
+}
+
+int hf__cond_init(pthread_cond_t *ret)
+{
+    pthread_condattr_t monotonic;
+    int failure = pthread_condattr_init(&monotonic);
+    if (failure) return failure;
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    failure = pthread_cond_init(ret, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     return failure;
 }

@@ -7,4 +7,7 @@
 /* As pthread_create, with all signals blocked in the new thread. */
 int hf__thread_create(pthread_t *ret, void *(*run)(void *user), void *user);
 
+/* A condition whose deadlines are of the monotonic clock, as hf__deadline_in makes them. */
+int hf__cond_init(pthread_cond_t *ret);
+
 #endif

@@ -100,13 +100,9 @@ static bool is_needed(void)
 int logger_start(bool json)
 {
     pthread_t thread;
-    pthread_condattr_t monotonic;
     if (!is_needed()) return 0;
     logger.json = json;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&logger.written, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    hf__cond_init(&logger.written);
     logger.queue = logger.rooms[0];
     logger.writing = logger.rooms[1];
     logger.running = true;

@@ -339,22 +339,12 @@ void hf__client_let_go(struct hf_client *client)
     hf__client_unref_unlock(client);
 }
 
-static int init_cond(pthread_cond_t *cond)
-{
-    pthread_condattr_t monotonic;
-    if (pthread_condattr_init(&monotonic) != 0) return -1;
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    int failed = pthread_cond_init(cond, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    return failed ? -1 : 0;
-}
-
 int hf__waiter_init(struct hf_client *client, struct hf_waiter *waiter, const void *about,
                     struct hf_error *reterr)
 {
     *waiter = (struct hf_waiter){.about = about};
     hf__list_init(&waiter->node);
-    if (init_cond(&waiter->cond) != 0) return hf__error_no_memory(reterr);
+    if (hf__cond_init(&waiter->cond) != 0) return hf__error_no_memory(reterr);
     hf__list_append(&client->waiters, &waiter->node);
     hf__client_ref(client);
     return 0;
@@ -542,7 +532,7 @@ int hf_client_new(const struct hf_client_options *given, struct hf_client **ret,
     hf__list_init(&client->waiters);
     hf__list_init(&client->calls);
     hf__list_init(&client->watchers);
-    if (pthread_mutex_init(&client->mutex, NULL) != 0 || init_cond(&client->wake) != 0) {
+    if (pthread_mutex_init(&client->mutex, NULL) != 0 || hf__cond_init(&client->wake) != 0) {
         hf__free(client);
         return hf__error_no_memory(reterr);
     }

@@ -628,15 +628,11 @@ static struct embedded *new_engine(const struct hf_store_options *options)
 {
     struct embedded *e = hf__calloc(1, sizeof *e);
     if (!e) return NULL;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&e->mutex, NULL);
     for (int i = 0; i < SPARE_READERS; i++) pthread_mutex_init(&e->spare_readers[i].mutex, NULL);
-    pthread_cond_init(&e->writes.filled, &monotonic);
-    pthread_cond_init(&e->reads.filled, &monotonic);
-    pthread_cond_init(&e->idle, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    hf__cond_init(&e->writes.filled);
+    hf__cond_init(&e->reads.filled);
+    hf__cond_init(&e->idle);
     hf__list_init(&e->writes.calls);
     hf__list_init(&e->reads.calls);
     e->timeline.lock_fd = -1;

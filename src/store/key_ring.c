@@ -172,12 +172,8 @@ int hf__key_ring_start(const struct hf_key_ring_options *options, struct hf_key_
 {
     struct hf_key_ring *k = hf__calloc(1, sizeof *k);
     if (!k) return hf__error_no_memory(reterr);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&k->mutex, NULL);
-    pthread_cond_init(&k->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    hf__cond_init(&k->wake);
     k->options = *options;
     k->options.profile = keep(k, options->profile);
     k->options.region = keep(k, options->region);

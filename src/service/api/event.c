@@ -609,12 +609,8 @@ int hf__events_start(struct hf_service *service, int64_t look_ms, struct hf_even
     hf__list_init(&events->streams);
     hf__list_init(&events->asleep);
     hf__list_init(&events->due);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&events->mutex, NULL);
-    pthread_cond_init(&events->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    hf__cond_init(&events->wake);
     if (hf__thread_create(&events->thread, run, events) != 0) {
         hf__events_stop(events);
         return hf__error_set(reterr, HF_ERR_NO_MEMORY, "no thread could be started");

@@ -693,11 +693,7 @@ int hf__auth_start(const struct hf_auth_options *given, struct hf_service *servi
         keep(auth, given->admin_claim ? given->admin_claim : "scope=holdfast:admin");
     const char *equals = claim ? strchr(claim, '=') : NULL;
     pthread_mutex_init(&auth->mutex, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&auth->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    hf__cond_init(&auth->wake);
     hf__list_init(&auth->pending);
     auth->cache = hf__calloc(CACHE, sizeof *auth->cache);
     int code = auth->cache && !auth->arena.failed ? 0 : hf__error_no_memory(reterr);
