@@ -138,11 +138,46 @@ static void nap(struct hf_client *client, int64_t until_us)
     client->woken = true;
 }
 
+/* ---- hints ---- */
+
+static void heard(struct hf_hint *hint)
+{
+    struct hf_client *client = HF_CONTAINER(hint, struct hf_client, hint);
+    pthread_mutex_lock(&client->mutex);
+    client->hinted = true;
+    if (!client->woken) {
+        client->woken = true;
+        pthread_cond_signal(&client->wake);
+    }
+    if (client->driven) hf__mailbox_ring(&client->mailbox);
+    pthread_mutex_unlock(&client->mutex);
+}
+
+/* Without the mutex, which a hint takes. */
+static void listen_now(struct hf_client *client, struct hf_chore *chore)
+{
+    (void)chore;
+    bool hears = hf__store_listen(client->store, &client->hint);
+    pthread_mutex_lock(&client->mutex);
+    client->hears = client->core.options.hints = hears;
+    pthread_mutex_unlock(&client->mutex);
+}
+
+static void listen_if_wanted(struct hf_client *client)
+{
+    if (!client->core.wants_hints || client->listens || client->core.closing) return;
+    client->listens = true;
+    hf__client_chore(client, &client->listen);
+}
+
 /* Whatever is due. With the mutex. */
 static void turn(struct hf_client *client)
 {
     int64_t now_us = hf__client_now_us(client);
     hf__core_tick(&client->core, now_us);
+    if (client->hinted) hf__core_hint(&client->core, now_us);
+    client->hinted = false;
+    listen_if_wanted(client);
     hf__watchers_run(client, now_us);
     drain(client);
     if (client->core.closed) hf__client_wake_all(client, &client->core);
@@ -532,6 +567,9 @@ int hf_client_new(const struct hf_client_options *given, struct hf_client **ret,
     hf__list_init(&client->waiters);
     hf__list_init(&client->calls);
     hf__list_init(&client->watchers);
+    hf__list_init(&client->listen.node);
+    client->listen.run = listen_now;
+    client->hint.changed = heard;
     if (pthread_mutex_init(&client->mutex, NULL) != 0 || hf__cond_init(&client->wake) != 0) {
         hf__free(client);
         return hf__error_no_memory(reterr);
@@ -613,6 +651,10 @@ int hf_client_close(struct hf_client *client, int64_t timeout_ms)
     pthread_mutex_lock(&client->mutex);
     if (client->driven) process(client);
     client->has_thread = false;
+    bool hears = client->hears;
+    pthread_mutex_unlock(&client->mutex);
+    if (hears) hf__store_unlisten(client->store, &client->hint); /* which may be giving one */
+    pthread_mutex_lock(&client->mutex);
     recall(client);
     drain(client);
     code = client->core.unconfirmed ? HF_ERR_OUTCOME_UNKNOWN : 0;

@@ -77,6 +77,8 @@ struct hf_client {
     bool driven;
     pthread_t thread;          /* its own, or of whoever drives it */
     struct hf_mailbox mailbox; /* of a driven one: answers of the store */
+    struct hf_hint hint;       /* from the store … */
+    struct hf_chore listen;    /* … which is asked for them when somebody has to wait */
 
     pthread_mutex_t mutex;
     pthread_cond_t wake; /* of the thread */
@@ -88,6 +90,9 @@ struct hf_client {
     int lines;               /* of the log, among the chores */
     uint32_t refs;
     bool has_thread;
+    bool listens;    /* to hints, or cannot */
+    bool hears;      /* it does */
+    bool hinted;     /* something may have changed */
     bool processing; /* callbacks of a driven one run */
     bool stopping;   /* the thread ends */
     bool closed;     /* nothing is submitted any more */

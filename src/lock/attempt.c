@@ -15,7 +15,7 @@
  */
 #include "lock/attempt.h"
 
-enum { TRY_FAILURES = 3 };
+enum { TRY_FAILURES = 3, POLLS_SAVED = 10 };
 enum { TIME_IS_FRESH_US = 60 * 1000000 };
 
 static void look(struct hf_core *core, struct hf_attempt *attempt, bool has_item,
@@ -92,6 +92,7 @@ void hf__attempt_finish(struct hf_core *core, struct hf_attempt *attempt, int co
     hf__list_remove(&attempt->of_core);
     hf__list_append(&core->finished, &attempt->of_core);
     hf__list_remove(&attempt->report);
+    hf__list_remove(&attempt->of_waiting);
     core->reporting_count -= attempt->want.reports ? 1 : 0;
     hf__name_report(core, attempt->name);
     if (code != 0 || attempt->use_session) core->own_count -= attempt->own ? 1 : 0;
@@ -179,6 +180,8 @@ static void sleep_until(struct hf_core *core, struct hf_attempt *attempt, int64_
 {
     attempt->state = HF_ATTEMPT_WAITING;
     attempt->wake_us = at_us;
+    hf__list_remove(&attempt->of_waiting);
+    hf__list_append(&core->waiting, &attempt->of_waiting);
     hf__alarm_set(core, &attempt->alarm,
                   at_us < attempt->deadline_us ? at_us : attempt->deadline_us);
 }
@@ -193,6 +196,9 @@ void hf__attempt_wait(struct hf_core *core, struct hf_attempt *attempt, int64_t 
     attempt->rushes = 0;
     attempt->read_next = true;
     int64_t limit_ms = core->options.poll_limit_ms;
+    if (core->options.hints) limit_ms *= POLLS_SAVED;
+    core->wants_hints = true;
+    attempt->looked_us = now_us;
     if (attempt->poll_ms > limit_ms) attempt->poll_ms = limit_ms;
     int64_t at_us = now_us + 1000 + hf__random_below(core, attempt->poll_ms * 1000);
     attempt->poll_ms *= 2;
@@ -200,6 +206,30 @@ void hf__attempt_wait(struct hf_core *core, struct hf_attempt *attempt, int64_t 
     sleep_until(core, attempt, at_us);
     hf__attempt_report(core, attempt);
     hf__name_refuse_tries(core, attempt->name, now_us);
+}
+
+/*
+ * Each looks at a moment of its own, so that not all of them write at once, and a file that others
+ * are busy with is not read at every commit.
+ */
+void hf__core_hint(struct hf_core *core, int64_t now_us)
+{
+    enum { SPREAD_US = 1000, FIRST_GAP_US = 2000, LONGEST_GAP_US = 20000, QUIET_US = 200000 };
+    hf__core_tick(core, now_us);
+    for (struct hf_list *at = core->waiting.next; at != &core->waiting; at = at->next) {
+        struct hf_attempt *attempt = HF_CONTAINER(at, struct hf_attempt, of_waiting);
+        if (attempt->failures > 0) continue; /* the store is not well: not before its time */
+        if (now_us - attempt->looked_us > QUIET_US) attempt->hint_gap_us = 0;
+        int64_t at_us = attempt->looked_us + attempt->hint_gap_us;
+        if (at_us < now_us) at_us = now_us;
+        at_us += hf__random_below(core, SPREAD_US);
+        if (at_us >= attempt->wake_us) continue;
+        attempt->hint_gap_us = attempt->hint_gap_us ? 2 * attempt->hint_gap_us : FIRST_GAP_US;
+        if (attempt->hint_gap_us > LONGEST_GAP_US) attempt->hint_gap_us = LONGEST_GAP_US;
+        attempt->wake_us = at_us;
+        hf__alarm_set(core, &attempt->alarm,
+                      at_us < attempt->deadline_us ? at_us : attempt->deadline_us);
+    }
 }
 
 void hf__attempt_retry(struct hf_core *core, struct hf_attempt *attempt,
@@ -295,6 +325,7 @@ struct hf_request *hf__attempt_request(struct hf_core *core, struct hf_attempt *
         return NULL;
     }
     attempt->request = request;
+    hf__list_remove(&attempt->of_waiting);
     if (!attempt->asked_us) attempt->asked_us = now_us;
     hf__alarm_set(core, &attempt->alarm, attempt->deadline_us);
     return request;

@@ -427,6 +427,7 @@ int hf__core_init(struct hf_core *core, const struct hf_core_options *options,
     hf__list_init(&core->requests);
     hf__list_init(&core->finished);
     hf__list_init(&core->reports);
+    hf__list_init(&core->waiting);
     hf__list_init(&core->events);
     hf__list_init(&core->jobs);
     hf__list_init(&core->leases);

@@ -80,6 +80,8 @@ struct hf_core_options {
      * waits asks it, and a lease that ends here has expired only if the record agrees.
      */
     bool by_grant;
+    /* The store tells when something may have changed (hf__core_hint): who waits looks less often. */
+    bool hints;
     /* The store carries out requests in the order in which they are sent, as far as they arrive. */
     bool ordered;
     uint64_t (*draw)(void *user); /* 64 random bits */
@@ -332,6 +334,9 @@ struct hf_attempt {
     int64_t deadline_us;
     int64_t poll_ms;
     int64_t wake_us;
+    struct hf_list of_waiting; /* core->waiting: in WAITING */
+    int64_t looked_us;         /* when it last began to wait */
+    int64_t hint_gap_us;       /* no hint makes it look again before that has passed */
     struct hf_request *request;
     struct hf_try tries[HF_TRIES_KEPT]; /* newest last */
     int try_count;
@@ -363,6 +368,8 @@ struct hf_core {
     struct hf_list forces;
     struct hf_list adoptions;
     struct hf_list session_waiters;
+    struct hf_list waiting; /* attempts */
+    bool wants_hints;       /* somebody has had to wait */
     struct hf_list reports; /* attempts */
     size_t reporting_count; /* attempts that are on their way and report */
     struct hf_list opened;  /* sessions */
@@ -397,6 +404,8 @@ void hf__core_free(struct hf_core *core);
 void hf__core_tick(struct hf_core *core, int64_t now_us);
 void hf__core_answer(struct hf_core *core, struct hf_request *request,
                      const struct hf_answer *answer, int64_t now_us);
+/* Something in the store may have changed, or nothing: those who wait look soon. */
+void hf__core_hint(struct hf_core *core, int64_t now_us);
 /* Copies what it is given. The attempt stays until it has been fetched from `finished`. */
 int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t now_us,
                      struct hf_attempt **ret, struct hf_error *reterr);

@@ -191,6 +191,7 @@ int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t n
     hf__list_init(&attempt->of_core);
     hf__list_init(&attempt->of_name);
     hf__list_init(&attempt->report);
+    hf__list_init(&attempt->of_waiting);
     attempt->name = hf__name_get(core, want->name);
     attempt->grant = hf__grant_new(want->owner.len);
     bool own = keeps_own_lease(core, want);

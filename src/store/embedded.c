@@ -21,6 +21,7 @@
 
 #include "base/alloc.h"
 #include "base/thread.h"
+#include "store/bell.h"
 #include "store/engines.h"
 #include "store/execute.h"
 #include "store/place.h"
@@ -63,6 +64,7 @@ struct embedded {
     int sweep_period_ms;
     struct hf_timeline timeline;
     struct hf_place place; /* without paths: in memory */
+    struct hf_bell bell;
     struct hf_database writer_db;
     struct hf_database reader_dbs[READERS];
     pthread_t writer;
@@ -213,6 +215,22 @@ static bool is_any_full(const struct hf_list *batch)
     return false;
 }
 
+static bool changes_anything(const struct hf_list *batch)
+{
+    for (const struct hf_list *node = batch->next; node != batch; node = node->next) {
+        const struct hf_call *call = HF_CONTAINER(node, struct hf_call, node);
+        if (call->answer.code == 0 && hf__op_is_write(&call->op)) return true;
+    }
+    return false;
+}
+
+/* Those who wait for something may look. */
+static void ring(struct embedded *e)
+{
+    if (e->timeline.lock_fd >= 0) hf__bell_ring(e->timeline.lock_fd);
+    else hf__bell_tell(&e->bell);
+}
+
 /* One transaction. HF_ERR_FULL: nothing was written. */
 static int try_batch(struct embedded *e, struct hf_list *batch, struct hf_list *ret_rest,
                      bool is_last_try, struct hf_error *reterr)
@@ -245,6 +263,7 @@ static void write_some(struct embedded *e, struct hf_list *batch, struct hf_list
         code = try_batch(e, batch, ret_rest, true, &error);
     }
     struct hf_mailbox *last = NULL;
+    bool changed = code == 0 && changes_anything(batch);
     for (struct hf_list *node; (node = hf__list_pop(batch)) != NULL;) {
         struct hf_call *call = HF_CONTAINER(node, struct hf_call, node);
         if (code != 0 && rests_on_commit(call)) {
@@ -257,6 +276,7 @@ static void write_some(struct embedded *e, struct hf_list *batch, struct hf_list
         hf__call_done_of_many(&e->store, call, &last);
     }
     hf__call_done_of_many(&e->store, NULL, &last);
+    if (changed) ring(e);
 }
 
 static void write_batch(struct embedded *e, struct hf_list *batch)
@@ -541,8 +561,22 @@ static void cork_store(struct hf_store *store, bool corked)
     pthread_mutex_unlock(&e->mutex);
 }
 
+/* A database in memory is this process's alone, and tells it by itself. */
+static bool listen_to(struct hf_store *store, struct hf_hint *hint)
+{
+    struct embedded *e = (struct embedded *)store;
+    bool is_file = e->timeline.lock_fd >= 0;
+    return hf__bell_listen(&e->bell, is_file ? hf__place_open_file(&e->place) : NULL, hint);
+}
+
+static void unlisten(struct hf_store *store, struct hf_hint *hint)
+{
+    hf__bell_unlisten(&((struct embedded *)store)->bell, hint);
+}
+
 static void destroy(struct embedded *e)
 {
+    hf__bell_stop(&e->bell);
     hf__database_close(&e->writer_db);
     for (int i = 0; i < READERS; i++) hf__database_close(&e->reader_dbs[i]);
     for (int i = 0; i < SPARE_READERS; i++) {
@@ -599,6 +633,8 @@ static const struct hf_store_engine embedded_engine = {
     .cancel = cancel,
     .pause = pause_store,
     .cork = cork_store,
+    .listen = listen_to,
+    .unlisten = unlisten,
     .close = close_store,
     .describe = describe,
     .now_unix_us = now_unix_us,
@@ -628,6 +664,7 @@ static struct embedded *new_engine(const struct hf_store_options *options)
 {
     struct embedded *e = hf__calloc(1, sizeof *e);
     if (!e) return NULL;
+    hf__bell_init(&e->bell);
     pthread_mutex_init(&e->mutex, NULL);
     for (int i = 0; i < SPARE_READERS; i++) pthread_mutex_init(&e->spare_readers[i].mutex, NULL);
     hf__cond_init(&e->writes.filled);

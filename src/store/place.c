@@ -198,6 +198,11 @@ int hf__place_verify(const struct hf_place *place, struct hf_error *reterr)
     return 0;
 }
 
+const char *hf__place_open_file(const struct hf_place *place)
+{
+    return place->paths[HF_PLACE_FILES - 1];
+}
+
 void hf__place_free(struct hf_place *place)
 {
     for (int i = 0; i < HF_PLACE_FILES; i++) hf__free(place->paths[i]);

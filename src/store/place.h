@@ -31,6 +31,9 @@ int hf__place_mark(struct hf_place *place, const char *path, struct hf_error *re
 /* HF_ERR_DAMAGED if one of them was deleted, moved or replaced since. From any thread. */
 int hf__place_verify(const struct hf_place *place, struct hf_error *reterr);
 
+/* PATH-open. */
+const char *hf__place_open_file(const struct hf_place *place);
+
 void hf__place_free(struct hf_place *place);
 
 #endif

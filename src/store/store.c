@@ -99,6 +99,17 @@ void hf__store_cork(struct hf_store *store, bool corked)
     if (store->engine->cork) store->engine->cork(store, corked);
 }
 
+bool hf__store_listen(struct hf_store *store, struct hf_hint *hint)
+{
+    hf__list_init(&hint->node);
+    return store->engine->listen && store->engine->listen(store, hint);
+}
+
+void hf__store_unlisten(struct hf_store *store, struct hf_hint *hint)
+{
+    if (store->engine->unlisten) store->engine->unlisten(store, hint);
+}
+
 bool hf__store_read_here(struct hf_store *store, struct hf_call *call)
 {
     if (!store->engine->read_here || call->op.kind != HF_GET_ITEM) return false;

@@ -54,6 +54,12 @@ struct hf_call {
     bool cancelled;
 };
 
+/* For those who wait for something to change; see hf__store_listen. */
+struct hf_hint {
+    struct hf_list node;
+    void (*changed)(struct hf_hint *hint);
+};
+
 struct hf_store_options {
     struct hf_log log;
     const struct hf_clock *clock; /* NULL: the system's */
@@ -112,6 +118,15 @@ void hf__store_pause(struct hf_store *store, bool paused);
  */
 void hf__store_cork(struct hf_store *store, bool corked);
 
+/*
+ * From now on `changed` is called when something in the store may have changed, whoever did it: on a
+ * thread of the store, one call at a time. It must not block, nor call this. It is a hint: it may be
+ * late, for nothing, or missing; nothing but time may rest on it. False: this store gives none.
+ */
+bool hf__store_listen(struct hf_store *store, struct hf_hint *hint);
+/* When this returns, it is not and will not be called. */
+void hf__store_unlisten(struct hf_store *store, struct hf_hint *hint);
+
 /* Submits and waits. Not from within `done`. Returns call->answer.code. */
 int hf__store_run(struct hf_store *store, struct hf_call *call);
 
@@ -135,6 +150,9 @@ struct hf_store_engine {
     void (*cancel)(struct hf_store *store, uint64_t id);
     void (*pause)(struct hf_store *store, bool paused); /* NULL: nobody waits for us */
     void (*cork)(struct hf_store *store, bool corked);  /* NULL: it begins at once */
+    bool (*listen)(struct hf_store *store,
+                   struct hf_hint *hint); /* NULL: there is nothing to hear */
+    void (*unlisten)(struct hf_store *store, struct hf_hint *hint);
     void (*close)(struct hf_store *store);
     int (*describe)(struct hf_store *store, struct hf_store_info *ret, struct hf_error *reterr);
 };

@@ -722,6 +722,45 @@ TEST(a_store_that_never_answers_in_time_is_not_called_a_holder)
     rig_free(&rig);
 }
 
+TEST(a_hint_saves_a_poll)
+{
+    struct hf_core_options options = rig_defaults();
+    options.hints = true;
+    options.poll_limit_ms = 100;
+    start(NULL, &options);
+    struct hf_grant *grant = take(0, "job", 0);
+    CHECK_INT(rig_acquire(&rig, 1, "job", HF_NEVER, 0), 0);
+    rig_run(&rig, 9000);
+    rig_forget_counts(&rig, 1);
+    rig_run(&rig, 10000);
+    CHECK(b->total < 40); /* without hints a hundred or two */
+    rig_release(&rig, 0, grant);
+    rig_settle(&rig);
+    CHECK_INT(b->last_code, 1);
+    hf__core_hint(&b->core, rig.now_us);
+    rig_run(&rig, 2);
+    CHECK_INT(b->last_code, 0);
+    rig_free(&rig);
+}
+
+/* A file that others are busy with is not read at every commit. */
+TEST(hints_for_nothing_cost_little)
+{
+    struct hf_core_options options = rig_defaults();
+    options.hints = true;
+    start(NULL, &options);
+    take(0, "job", 0);
+    CHECK_INT(rig_acquire(&rig, 1, "job", HF_NEVER, 0), 0);
+    rig_run(&rig, 1000);
+    rig_forget_counts(&rig, 1);
+    for (int i = 0; i < 1000; i++) {
+        hf__core_hint(&b->core, rig.now_us);
+        rig_run(&rig, 1);
+    }
+    CHECK(b->total > 20 && b->total < 80);
+    rig_free(&rig);
+}
+
 TEST(an_intent_stays_as_long_as_the_wait)
 {
     struct hf_core_options options = with_session();
@@ -1018,6 +1057,8 @@ int main(int argc, char **argv)
         RUN(a_wait_reports_its_place),
         RUN(a_wait_reports_that_the_store_is_silent_and_that_it_answers_again),
         RUN(a_store_that_never_answers_in_time_is_not_called_a_holder),
+        RUN(a_hint_saves_a_poll),
+        RUN(hints_for_nothing_cost_little),
         RUN(an_intent_stays_as_long_as_the_wait),
         RUN(what_is_on_the_way_when_a_client_closes_is_given_back),
         RUN(tokens_grow_even_if_somebody_has_slept_for_days),

@@ -25,7 +25,9 @@ void sim_client_tick(struct sim_client *client)
 {
     client->tick_at_us = HF_NEVER;
     sim_memory_fails(client->world, client->world->draining ? 0 : client->world->memory);
-    hf__core_tick(&client->core, now_us(client));
+    /* Hints come late, for nothing, several at a time, and mostly not at all. */
+    if (sim_chance(client->world, 20)) hf__core_hint(&client->core, now_us(client));
+    else hf__core_tick(&client->core, now_us(client));
     sim_memory_fails(client->world, 0);
     sim_client_drain(client);
 }
@@ -327,6 +329,7 @@ void sim_client_start(struct sim_client *client)
         .session = (enum hf_session_use)sim_below(world, 3),
         .own_leases = 1,
         .by_grant = client->by_grant,
+        .hints = sim_chance(client->world, 50),
         .ordered = client->by_grant, /* which is not true here: nothing may rest on it */
         .draw = random_of,
         .draw_user = world,

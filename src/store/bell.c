@@ -1,0 +1,96 @@
+#include "store/bell.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/thread.h"
+#include "store/store.h"
+
+enum { WHERE = 8, SPACING_US = 1000 }; /* a byte that carries no lock; between two hints */
+
+void hf__bell_init(struct hf_bell *bell)
+{
+    *bell = (struct hf_bell){.inotify_fd = -1, .stop_fd = -1};
+    hf__list_init(&bell->hints);
+    pthread_mutex_init(&bell->mutex, NULL);
+}
+
+void hf__bell_tell(struct hf_bell *bell)
+{
+    pthread_mutex_lock(&bell->mutex);
+    for (struct hf_list *at = bell->hints.next; at != &bell->hints; at = at->next) {
+        struct hf_hint *hint = HF_CONTAINER(at, struct hf_hint, node);
+        hint->changed(hint);
+    }
+    pthread_mutex_unlock(&bell->mutex);
+}
+
+void hf__bell_ring(int fd)
+{
+    ssize_t written = pwrite(fd, "!", 1, WHERE);
+    (void)written; /* a full disk keeps us from it: those who wait look by themselves */
+}
+
+static void *hear(void *user)
+{
+    struct hf_bell *bell = user;
+    struct pollfd fds[] = {{.fd = bell->inotify_fd, .events = POLLIN},
+                           {.fd = bell->stop_fd, .events = POLLIN}};
+    char room[4096];
+    for (;;) {
+        if (poll(fds, 2, -1) < 0 && errno != EINTR) break;
+        if (fds[1].revents) break;
+        if (!fds[0].revents) continue;
+        if (read(bell->inotify_fd, room, sizeof room) < 0 && errno != EAGAIN) break;
+        hf__bell_tell(bell);
+        const struct timespec pause = {0, SPACING_US * 1000};
+        nanosleep(&pause, NULL); /* a busy file is not heard of at every commit */
+    }
+    return NULL;
+}
+
+/* With the mutex. */
+static bool start(struct hf_bell *bell, const char *path)
+{
+    bell->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    bell->stop_fd = eventfd(0, EFD_CLOEXEC);
+    bell->has_thread = bell->inotify_fd >= 0 && bell->stop_fd >= 0 &&
+                       inotify_add_watch(bell->inotify_fd, path, IN_MODIFY) >= 0 &&
+                       hf__thread_create(&bell->thread, hear, bell) == 0;
+    return bell->has_thread;
+}
+
+bool hf__bell_listen(struct hf_bell *bell, const char *path, struct hf_hint *hint)
+{
+    pthread_mutex_lock(&bell->mutex);
+    bool first = path && bell->inotify_fd < 0 && bell->stop_fd < 0;
+    bool heard = !path || (first ? start(bell, path) : bell->has_thread);
+    if (heard) hf__list_append(&bell->hints, &hint->node);
+    pthread_mutex_unlock(&bell->mutex);
+    return heard;
+}
+
+void hf__bell_unlisten(struct hf_bell *bell, struct hf_hint *hint)
+{
+    pthread_mutex_lock(&bell->mutex);
+    hf__list_remove(&hint->node);
+    pthread_mutex_unlock(&bell->mutex);
+}
+
+void hf__bell_stop(struct hf_bell *bell)
+{
+    const uint64_t one = 1;
+    if (bell->has_thread) {
+        while (write(bell->stop_fd, &one, sizeof one) < 0 && errno == EINTR) {
+        }
+        pthread_join(bell->thread, NULL);
+    }
+    if (bell->inotify_fd >= 0) close(bell->inotify_fd);
+    if (bell->stop_fd >= 0) close(bell->stop_fd);
+    pthread_mutex_destroy(&bell->mutex);
+}

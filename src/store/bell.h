@@ -1,0 +1,43 @@
+/*
+ * A bell that all who have a file open share: whoever has committed rings it, and whoever listens
+ * hears that something may have changed. It is a hint: it may come late, for nothing, or not at all.
+ *
+ * It is a byte of PATH-open that is written again, and inotify. SQLite's own log would not do: it is
+ * written before the commit can be seen, and nothing is written when it can. A futex in a mapped file
+ * would do, and ends every process that has it mapped if somebody truncates the file. Ringing is one
+ * system call per commit, whether or not anybody listens; listening is a thread that sleeps.
+ */
+#ifndef HF_STORE_BELL_H
+#define HF_STORE_BELL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/list.h"
+
+struct hf_hint;
+
+struct hf_bell {
+    pthread_mutex_t mutex; /* guards the rest; held while hints are given */
+    struct hf_list hints;
+    int inotify_fd; /* -1: nobody has listened yet */
+    int stop_fd;
+    pthread_t thread;
+    bool has_thread;
+};
+
+void hf__bell_init(struct hf_bell *bell);
+/* Nobody listens any more. */
+void hf__bell_stop(struct hf_bell *bell);
+
+/* Tells everybody in this process. */
+void hf__bell_tell(struct hf_bell *bell);
+/* … and in others: `fd` is of the file that they listen to. */
+void hf__bell_ring(int fd);
+
+/* `path` NULL: it is rung by hf__bell_tell only. False: it cannot be heard. */
+bool hf__bell_listen(struct hf_bell *bell, const char *path, struct hf_hint *hint);
+/* When this returns, the hint is not and will not be given. */
+void hf__bell_unlisten(struct hf_bell *bell, struct hf_hint *hint);
+
+#endif
