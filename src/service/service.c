@@ -349,19 +349,22 @@ static void nap(int ms)
     nanosleep(&time, NULL);
 }
 
-static bool wait_until_idle(struct hf_service *service, int64_t ms)
+/* Whether nothing is under way is for the loop to say: a request may just have come in. */
+static bool close_when_idle(struct hf_service *service, int64_t ms)
 {
     int64_t until_us = hf__service_now_us(service) + ms * 1000;
-    while (__atomic_load_n(&service->busy, __ATOMIC_ACQUIRE) > 0) {
+    for (;;) {
+        bool busy = __atomic_load_n(&service->busy, __ATOMIC_ACQUIRE) > 0;
+        if (!busy && hf__server_close(service->server)) return true;
         if (hf__service_now_us(service) >= until_us) return false;
         nap(5);
     }
-    return true;
 }
 
 /* What is still under way is cut short: at the store, at an issuer of keys, and in the client. */
 static void cut_short(struct hf_service *service)
 {
+    hf__server_cut_short(service->server);
     hf__auth_cut_short(service->auth);
     hf__client_cut_short(service->client);
     pthread_mutex_lock(&service->calls_mutex);
@@ -377,9 +380,9 @@ bool hf__service_stop(struct hf_service *service, int64_t drain_ms)
     hf__events_drain(service->events);
     hf__client_refuse_waiters(service->client);
     /* Connections that have nothing to say go with the server; the others are answered first. */
-    if (!wait_until_idle(service, drain_ms)) {
+    if (!close_when_idle(service, drain_ms)) {
         cut_short(service);
-        if (!wait_until_idle(service, CUT_SHORT_MS)) {
+        if (!close_when_idle(service, CUT_SHORT_MS)) {
             hf__log(&service->log, HF_LOG_ERROR, "%d requests do not end; leaving them",
                     __atomic_load_n(&service->busy, __ATOMIC_RELAXED));
             return false;

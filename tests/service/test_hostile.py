@@ -210,6 +210,50 @@ class Hostile(ServiceTest):
         wait_until(lambda: not self.service.get("/v2/locks/held")["held"], what="a free lock")
 
 
+class Stopping(ServiceTest):
+    """Whoever is late, or comes at the last moment, does not keep the service from ending well."""
+
+    def test_callers_that_do_not_read_are_not_waited_for(self):
+        service = self.start("--drain", "1s")
+        one = socket.socket()
+        self.addCleanup(one.close)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        one.connect(("127.0.0.1", service.port))
+        one.sendall(b"GET /openapi.yaml HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 200)
+        time.sleep(0.3)
+        self.assertEqual(service.stop(), 0, service.errors()[-2000:])
+
+    def test_requests_that_come_in_while_it_ends(self):
+        """They are answered or refused; nothing of them is left with the store when it closes."""
+        body = (b'{"TableName":"locks","Item":{"key":{"S":"x"}}}')
+        call = (b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-amz-json-1.0\r\n"
+                b"X-Amz-Target: DynamoDB_20120810.PutItem\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        chunk = (b"POST /v2/locks/y/acquire HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+                 + b"1\r\n \r\n" * 2000)
+        for _ in range(6):
+            service = self.start()
+            idle = [socket.create_connection(("127.0.0.1", service.port), timeout=20) for _ in range(100)]
+            for one in idle[:4]:
+                one.sendall(chunk)  # unfinished
+            threading.Timer(0.03, service.process.terminate).start()
+            for one in idle[4:]:
+                with contextlib.suppress(OSError):
+                    one.sendall(call)
+                time.sleep(0.0006)
+            self.assertEqual(service.process.wait(timeout=60), 0, service.errors()[-3000:])
+            for one in idle:
+                one.close()
+
+    def test_what_is_refused_early_does_not_tell_secrets(self):
+        service = self.start()
+        for request in [b"Content-Length: 9999999\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"]:
+            with socket.create_connection(("127.0.0.1", service.port), timeout=20) as one:
+                one.sendall(b"POST /v2/sessions/5ec3e7/renew HTTP/1.1\r\nHost: 127.0.0.1\r\n" + request)
+                self.assertRegex(one.recv(1000), rb"HTTP/1.1 4(00|13) ")
+        wait_until(lambda: len(service.lines()) >= 2, what="the log")
+        self.assertNotIn("5ec3e7", service.errors())
+
+
 class Unread(ServiceTest):
     def test_a_log_that_nobody_reads_holds_nobody_up(self):
         self.create_table()

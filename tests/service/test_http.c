@@ -29,6 +29,17 @@ TEST(a_request_is_taken_apart)
     CHECK(!hf__head_field(&head, "X"));
 }
 
+TEST(a_target_may_name_its_host)
+{
+    CHECK_INT(parse("GET http://h:80/a?b=c HTTP/1.1\r\nHost: h\r\n\r\n"), 0);
+    CHECK_STR(head.path, "/a");
+    CHECK_STR(head.query, "b=c");
+    CHECK_INT(parse("GET https://h?b HTTP/1.1\r\nHost: h\r\n\r\n"), 0);
+    CHECK_STR(head.path, "/");
+    CHECK_STR(head.query, "b");
+    CHECK_INT(parse("GET http:///a HTTP/1.1\r\nHost: h\r\n\r\n"), 400);
+}
+
 TEST(who_keeps_the_connection)
 {
     static const struct {
@@ -39,6 +50,7 @@ TEST(who_keeps_the_connection)
         {"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", true},
         {"GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade, CLOSE\r\n\r\n", true},
         {"GET / HTTP/1.1\r\nHost: h\r\nConnection: closed\r\n\r\n", false},
+        {"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nConnection: keep-alive\r\n\r\n", true},
         {"GET / HTTP/1.0\r\n\r\n", true},
         {"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", false},
     };
@@ -159,7 +171,7 @@ static const char *unchunk(const char *body, size_t len, size_t at_a_time, size_
 
 TEST(chunks_are_put_together_however_they_come_in)
 {
-    static const char body[] = "5;a=b\r\nhello\r\n1\r\n \r\n00A \r\n0123456789\r\n0;x\r\n"
+    static const char body[] = "5;a=b\r\nhello\r\n1\r\n \r\n00A \t;x\r\n0123456789\r\n0;x\r\n"
                                "Trailer: y\r\nAnother: z\r\n\r\nGET";
     for (size_t at_a_time = 1; at_a_time < sizeof body; at_a_time++) {
         size_t used = 0;
@@ -173,9 +185,13 @@ TEST(chunks_are_put_together_however_they_come_in)
 TEST(chunks_that_are_malformed_are_refused)
 {
     static const char *const cases[] = {
-        "\r\n\r\n",      "zz\r\n",       "-1\r\nx\r\n", "5\r\nhello!\r\n0\r\n\r\n",
-        "5\nhello\r\n",  "5\r\nhello\n", "5 x\nhello",  "FFFFFFFFFFFFFFFFFFFF\r\n",
-        "0\r\nX\n\r\n",  "0\r\n\n",      "5;a\rx\r\n",  "0\r\nX: y\rz\r\n\r\n",
+        "\r\n\r\n",         "zz\r\n",
+        "-1\r\nx\r\n",      "5\r\nhello!\r\n0\r\n\r\n",
+        "5\nhello\r\n",     "5\r\nhello\n",
+        "5 x\nhello",       "2 junk 7\r\nhi\r\n",
+        "2;\x01\r\nhi\r\n", "FFFFFFFFFFFFFFFFFFFF\r\n",
+        "0\r\nX\n\r\n",     "0\r\n\n",
+        "5;a\rx\r\n",       "0\r\nX: y\rz\r\n\r\n",
         "40000001\r\nx",
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -194,6 +210,7 @@ int main(int argc, char **argv)
 {
     static const struct hf_test tests[] = {
         RUN(a_request_is_taken_apart),
+        RUN(a_target_may_name_its_host),
         RUN(who_keeps_the_connection),
         RUN(what_is_ambiguous_or_malformed_is_refused),
         RUN(a_length_that_cannot_be_counted_is_a_large_one),

@@ -394,8 +394,8 @@ static void look_after(struct hf_events *events)
     for (struct hf_list *at = events->streams.next; at != &events->streams; at = at->next) {
         struct hf_stream *stream = HF_CONTAINER(at, struct hf_stream, node);
         int64_t until_s = stream->exchange->caller.until_s;
-        if (until_s && wall_s >= until_s) end_stream(stream, "token-expired");
-        else if (now_us - stream->read_us >= late_us) hf__exchange_cut_off(stream->exchange);
+        if (now_us - stream->read_us >= late_us) hf__exchange_cut_off(stream->exchange);
+        else if (until_s && wall_s >= until_s) end_stream(stream, "token-expired");
         else if (now_us - stream->spoke_us >= KEEP_ALIVE_US) hf__exchange_wake(stream->exchange);
     }
 }

@@ -41,7 +41,10 @@ void hf__access_log(const struct hf_exchange *exchange, int64_t took_us, bool re
     hf__put_text(&json, "event", "request");
     hf__put_text(&json, "method", methods[exchange->method]);
     hf__put_text(&json, "route", exchange->route ? exchange->route->name : "none");
-    bool secret = exchange->part_count > 1 && hf__slice_is(exchange->parts[1], "sessions");
+    /* One that was refused before it was taken apart may be of a session, too. */
+    bool secret = exchange->part_count == 0
+                      ? !hf__slice_is(exchange->path, "/")
+                      : exchange->part_count > 1 && hf__slice_is(exchange->parts[1], "sessions");
     if (!secret && hf__utf8_valid(exchange->path) && exchange->path.len <= 2048)
         hf__put_text(&json, "path", exchange->path.ptr);
     hf__put_number(&json, "status", exchange->status);

@@ -7,6 +7,7 @@ enum { EXTRA_MOST = 4096, SIZE_MOST = 1 << 30 };
 enum state {
     SIZE,
     SIZE_MORE,
+    BLANK,
     EXTENSION,
     SIZE_LF,
     DATA,
@@ -23,7 +24,8 @@ enum state {
 static bool step(struct hf_chunks *chunks, char c)
 {
     int digit = hf__hex_value(c);
-    if (++chunks->extra > EXTRA_MOST || c == '\0') return false;
+    bool is_control = (c >= 0 && c < ' ' && c != '\t' && c != '\r' && c != '\n') || c == 0x7f;
+    if (++chunks->extra > EXTRA_MOST || is_control) return false;
     switch ((enum state)chunks->state) {
     case SIZE:
         if (digit < 0) return false;
@@ -35,7 +37,10 @@ static bool step(struct hf_chunks *chunks, char c)
             chunks->left = chunks->left * 16 + digit;
             return chunks->left <= SIZE_MOST;
         }
-        chunks->state = c == '\r' ? SIZE_LF : EXTENSION;
+        chunks->state = c == '\r' ? SIZE_LF : c == ';' ? EXTENSION : BLANK;
+        return c == '\r' || c == ';' || c == ' ' || c == '\t';
+    case BLANK:
+        if (c != ' ' && c != '\t') chunks->state = c == '\r' ? SIZE_LF : EXTENSION;
         return c == '\r' || c == ';' || c == ' ' || c == '\t';
     case EXTENSION:
         if (c == '\r') chunks->state = SIZE_LF;

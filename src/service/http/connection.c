@@ -197,6 +197,7 @@ static void finish(struct hf_connection *connection)
     hf__buf_clear(&connection->out);
     connection->out_at = 0;
     if (connection->broken || (connection->closes && !connection->lingers)) {
+        if (connection->tls && !connection->broken) hf__tls_bye(connection->tls);
         hf__connection_close(connection);
     } else if (connection->lingers) {
         if (connection->tls) hf__tls_bye(connection->tls);
@@ -234,6 +235,7 @@ static const char *phrase_of(int status)
                    {423, "Locked"},
                    {429, "Too Many Requests"},
                    {431, "Request Header Fields Too Large"},
+                   {499, "Client Closed Request"},
                    {500, "Internal Server Error"},
                    {501, "Not Implemented"},
                    {503, "Service Unavailable"},
@@ -337,6 +339,10 @@ static void respond(struct hf_exchange *exchange)
     connection->body = settle_body(exchange);
     put_head(connection, exchange, connection->body.len);
     if (exchange->is_head_only) connection->body = HF_LIT("");
+    if (connection->tls && connection->body.len <= PIECE) { /* one record, not two */
+        hf__buf_slice(&connection->out, connection->body);
+        connection->body = HF_LIT("");
+    }
     if (connection->out.failed) connection->broken = true; /* an answer without its head is none */
     turn_to(connection, exchange->stream && !exchange->is_head_only ? HF_CONNECTION_STREAMING
                                                                     : HF_CONNECTION_WRITING);
@@ -438,7 +444,7 @@ static bool read_stream(struct hf_connection *connection)
     bool chunked = !exchange->head->is_old;
     if (got < 0) {
         if (chunked) hf__buf_str(out, "0\r\n\r\n");
-        connection->state = HF_CONNECTION_WRITING;
+        turn_to(connection, HF_CONNECTION_WRITING);
         return true;
     }
     if (chunked) hf__buf_printf(out, "%zx\r\n", (size_t)got);
@@ -453,7 +459,7 @@ static bool stream(struct hf_connection *connection)
 {
     if (connection->suspended || !flush(connection)) return false;
     if (!connection->broken) return read_stream(connection);
-    connection->state = HF_CONNECTION_WRITING; /* which ends it */
+    turn_to(connection, HF_CONNECTION_WRITING); /* which ends it */
     return true;
 }
 
@@ -585,7 +591,8 @@ static bool read_head(struct hf_connection *connection, size_t size)
         refuse_too_large(connection);
         return false;
     }
-    if (head->expects && unread(connection).len == 0 && (head->chunked || head->length > 0)) {
+    if (head->expects && !head->is_old && unread(connection).len == 0 &&
+        (head->chunked || head->length > 0)) {
         hf__buf_str(&connection->out, "HTTP/1.1 100 Continue\r\n\r\n");
         flush(connection);
     }
@@ -631,6 +638,7 @@ void hf__connection_advance(struct hf_connection *connection)
     for (;;) {
         switch (connection->state) {
         case HF_CONNECTION_READING:
+            flush(connection); /* 100 Continue, if it did not fit */
             if (!read_request(connection)) return;
             break;
         case HF_CONNECTION_WRITING:

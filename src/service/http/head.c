@@ -62,6 +62,14 @@ static int parse_first_line(char *line, struct hf_head *head, const char **ret_w
                    : refuse(ret_why, 400, "the request line does not end with HTTP/1.1");
     head->is_old = at[7] == '0';
     head->closes = head->is_old;
+    /* As to a proxy: what comes before the path is said in Host, too. */
+    if (strncasecmp(head->path, "http://", 7) == 0 || strncasecmp(head->path, "https://", 8) == 0) {
+        const char *authority = strchr(head->path, ':') + 3;
+        const char *path = authority + strcspn(authority, "/?");
+        if (path == authority) return refuse(ret_why, 400, "the target names no host");
+        head->path = *path == '/' ? path : "/";
+        if (*path == '?') head->query = path + 1;
+    }
     char *query = strchr(head->path, '?');
     if (query) {
         *query = '\0';
@@ -117,6 +125,7 @@ static int parse_field(char *line, struct hf_field *ret, const char **ret_why)
 static int understand(struct hf_head *head, const char **ret_why)
 {
     int hosts = 0;
+    bool said_close = false;
     for (size_t i = 0; i < head->count; i++) {
         const struct hf_field *field = &head->fields[i];
         if (strcasecmp(field->name, "Content-Length") == 0) {
@@ -130,14 +139,15 @@ static int understand(struct hf_head *head, const char **ret_why)
                 return refuse(ret_why, 501, "Transfer-Encoding: only chunked is understood");
             head->chunked = true;
         } else if (strcasecmp(field->name, "Connection") == 0) {
-            if (lists(field->value, "close")) head->closes = true;
-            else if (lists(field->value, "keep-alive")) head->closes = false;
+            said_close |= lists(field->value, "close");
+            if (lists(field->value, "keep-alive")) head->closes = false;
         } else if (strcasecmp(field->name, "Expect") == 0) {
             head->expects = strcasecmp(field->value, "100-continue") == 0;
         } else if (strcasecmp(field->name, "Host") == 0) {
             hosts++;
         }
     }
+    if (said_close) head->closes = true; /* whatever else is said */
     if (head->chunked && head->length >= 0)
         return refuse(ret_why, 400, "Content-Length and Transfer-Encoding: send one of them");
     if (hosts > 1 || (hosts == 0 && !head->is_old))

@@ -222,10 +222,12 @@ void hf__route(struct hf_exchange *exchange)
     } else if (!exchange->route) {
         refuse(exchange, 404, "no-such-path", "Resource not found",
                "there is nothing at this path; see /openapi.yaml");
-    } else if (exchange->route->access != HF_ACCESS_CALLER) {
+    } else if (exchange->route->access == HF_ACCESS_OPERATOR) {
         exchange->route->run(exchange);
     } else if (__atomic_load_n(&service->draining, __ATOMIC_RELAXED)) {
         refuse_closed(exchange);
+    } else if (exchange->route->access == HF_ACCESS_OPEN) {
+        exchange->route->run(exchange);
     } else {
         hf__auth_check(exchange, go_on);
     }

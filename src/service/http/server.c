@@ -17,6 +17,7 @@ enum {
     LINGER_US = 5000000,
     ACCEPTS_MOST = 64, /* in a round */
     OPERATORS = 100,   /* connections */
+    OPERATORS_OF_ADDRESS = 50,
 };
 
 /* ---- time ---- */
@@ -254,6 +255,7 @@ int hf__server_start(struct hf_service *service, const struct hf_server_options 
     server->gate.most_per_address = service->limits.connections_per_address;
     server->operators.for_operators = true;
     server->operators.most = OPERATORS;
+    server->operators.most_per_address = OPERATORS_OF_ADDRESS;
     bool has_round = hf__loop_timer_init(service->loop, &server->round, run_round);
     if (!has_round || !hf__loop_timer_init(service->loop, &server->sweep, sweep)) {
         if (has_round) hf__loop_timer_done(service->loop, &server->round);
@@ -292,9 +294,26 @@ static void quiesce(void *user)
     server->gate.most = 0;
 }
 
+/* What a route, the store or a thread of ours still has. */
+static bool is_at_work(const struct hf_connection *connection)
+{
+    return connection->exchange && connection->exchange->begun &&
+           (connection->state == HF_CONNECTION_WORKING || connection->suspended);
+}
+
+struct closing {
+    struct hf_server *server;
+    bool closed;
+};
+
+/* On the loop, where nothing can begin between the look and the end. */
 static void close_all(void *user)
 {
-    struct hf_server *server = user;
+    struct closing *closing = user;
+    struct hf_server *server = closing->server;
+    for (struct hf_list *at = server->connections.next; at != &server->connections; at = at->next)
+        if (is_at_work(HF_CONTAINER(at, struct hf_connection, node))) return;
+    closing->closed = true;
     close_listener(&server->gate);
     close_listener(&server->operators);
     while (!hf__list_empty(&server->connections))
@@ -307,9 +326,32 @@ void hf__server_quiesce(struct hf_server *server)
     hf__loop_call(server->service->loop, quiesce, server);
 }
 
-void hf__server_close(struct hf_server *server)
+static void end_late(void *user)
 {
-    if (server) hf__loop_call(server->service->loop, close_all, server);
+    struct hf_server *server = user;
+    for (struct hf_list *at = server->connections.next, *next; at != &server->connections;
+         at = next) {
+        struct hf_connection *connection = HF_CONTAINER(at, struct hf_connection, node);
+        next = at->next;
+        bool answered = connection->state == HF_CONNECTION_WRITING ||
+                        (connection->state == HF_CONNECTION_STREAMING && !connection->suspended);
+        if (!answered) continue;
+        connection->broken = true;
+        hf__connection_close(connection);
+    }
+}
+
+void hf__server_cut_short(struct hf_server *server)
+{
+    hf__loop_call(server->service->loop, end_late, server);
+}
+
+bool hf__server_close(struct hf_server *server)
+{
+    struct closing closing = {.server = server};
+    if (!server) return true;
+    hf__loop_call(server->service->loop, close_all, &closing);
+    return closing.closed;
 }
 
 void hf__server_stop(struct hf_server *server)

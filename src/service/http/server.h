@@ -54,8 +54,13 @@ int hf__server_start(struct hf_service *service, const struct hf_server_options 
 bool hf__server_has_operators(const struct hf_server *server);
 /* No new connections, but those of operators. */
 void hf__server_quiesce(struct hf_server *server);
-/* No connections. Every exchange must have been answered. The client is driven on. */
-void hf__server_close(struct hf_server *server);
+/* Callers who do not read their answers are not waited for any longer. */
+void hf__server_cut_short(struct hf_server *server);
+/*
+ * No connections; the client is driven on. False: an exchange is still at a route, or at the store,
+ * and nothing has happened.
+ */
+bool hf__server_close(struct hf_server *server);
 void hf__server_stop(struct hf_server *server);
 
 /* ---- for connections ---- */

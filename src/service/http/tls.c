@@ -4,6 +4,7 @@
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -223,28 +224,58 @@ void hf__tls_close(void *session)
     gnutls_deinit(session);
 }
 
+/*
+ * gnutls comes back without a result when it has dealt with a message of its own (a new key, a
+ * warning), although there may be more to read: nobody would tell us again. So it is asked until the
+ * socket itself says that there is nothing, a number of times that no good caller needs.
+ */
+enum { ASKED_MOST = 64 };
+
 int hf__tls_shake(void *session)
 {
-    int result = gnutls_handshake(session);
-    if (result == GNUTLS_E_SUCCESS) return 1;
-    return gnutls_error_is_fatal(result) ? -1 : 0;
+    int result = GNUTLS_E_AGAIN;
+    for (int i = 0; i < ASKED_MOST; i++) {
+        result = gnutls_handshake(session);
+        if (result == GNUTLS_E_SUCCESS) return 1;
+        if (result == GNUTLS_E_AGAIN || gnutls_error_is_fatal(result)) break;
+    }
+    return result == GNUTLS_E_AGAIN ? 0 : -1;
 }
 
 static ssize_t with_errno(ssize_t result)
 {
     if (result >= 0) return result;
-    errno = result == GNUTLS_E_AGAIN || !gnutls_error_is_fatal((int)result) ? EAGAIN : EIO;
+    errno = result == GNUTLS_E_AGAIN ? EAGAIN : EIO;
     return -1;
+}
+
+/* Whether the socket has more, whatever gnutls made of what it had. */
+static bool has_more(gnutls_session_t session)
+{
+    struct pollfd ready = {.fd = gnutls_transport_get_int(session), .events = POLLIN};
+    return poll(&ready, 1, 0) == 1 && (ready.revents & POLLIN);
 }
 
 ssize_t hf__tls_receive(void *session, void *room, size_t size)
 {
-    return with_errno(gnutls_record_recv(session, room, size));
+    ssize_t result = GNUTLS_E_AGAIN;
+    for (int i = 0; i < ASKED_MOST; i++) {
+        result = gnutls_record_recv(session, room, size);
+        if (result >= 0 || gnutls_error_is_fatal((int)result)) break;
+        if (result == GNUTLS_E_AGAIN && !has_more(session)) break;
+        if (result != GNUTLS_E_AGAIN) result = GNUTLS_E_INTERNAL_ERROR; /* unless it ends well */
+    }
+    return with_errno(result);
 }
 
 ssize_t hf__tls_send(void *session, const void *data, size_t size)
 {
-    return with_errno(gnutls_record_send(session, data, size));
+    ssize_t result = GNUTLS_E_AGAIN;
+    for (int i = 0; i < ASKED_MOST; i++) {
+        result = gnutls_record_send(session, data, size);
+        if (result != GNUTLS_E_INTERRUPTED) break;
+    }
+    return with_errno(result);
 }
 
 int hf__tls_caller(void *session, struct hf_arena *arena, const char **ret, struct hf_error *reterr)
