@@ -214,7 +214,8 @@ struct hf_client_options {
     int64_t heartbeat_ms;       /* 0: lease / 4; at most lease / 2; HF_NONE: renew by hand */
     int64_t warn_ms;            /* warn so long after the last renewal; 0: 2/3 lease; HF_NONE */
     int64_t request_timeout_ms; /* 0: lease / 5, at most 3000 */
-    int64_t poll_limit_ms;      /* waiting: the longest time between looks; 0: 1000 */
+    int64_t poll_limit_ms;      /* waiting: the longest time between looks; 0: 1000. Ten times as
+                                   long on stores that wake waiters (file:, memory:) */
     int64_t skew_ms;            /* how far the store's own clocks may differ; 0: 1000; HF_NONE */
     int drift_per_mille;        /* taken off every lease of ours; 0: 10 */
     enum hf_expiry expiry;
