@@ -20,6 +20,7 @@ enum { TIME_IS_FRESH_US = 60 * 1000000 };
 
 static void look(struct hf_core *core, struct hf_attempt *attempt, bool has_item,
                  struct hf_item item, int64_t now_us);
+static void set_waiting(struct hf_core *core, struct hf_attempt *attempt, bool waits);
 
 bool hf__attempt_is_try(const struct hf_attempt *attempt)
 {
@@ -92,7 +93,7 @@ void hf__attempt_finish(struct hf_core *core, struct hf_attempt *attempt, int co
     hf__list_remove(&attempt->of_core);
     hf__list_append(&core->finished, &attempt->of_core);
     hf__list_remove(&attempt->report);
-    hf__list_remove(&attempt->of_waiting);
+    set_waiting(core, attempt, false);
     core->reporting_count -= attempt->want.reports ? 1 : 0;
     hf__name_report(core, attempt->name);
     if (code != 0 || attempt->use_session) core->own_count -= attempt->own ? 1 : 0;
@@ -180,8 +181,7 @@ static void sleep_until(struct hf_core *core, struct hf_attempt *attempt, int64_
 {
     attempt->state = HF_ATTEMPT_WAITING;
     attempt->wake_us = at_us;
-    hf__list_remove(&attempt->of_waiting);
-    hf__list_append(&core->waiting, &attempt->of_waiting);
+    set_waiting(core, attempt, true);
     hf__alarm_set(core, &attempt->alarm,
                   at_us < attempt->deadline_us ? at_us : attempt->deadline_us);
 }
@@ -209,18 +209,32 @@ void hf__attempt_wait(struct hf_core *core, struct hf_attempt *attempt, int64_t 
 }
 
 /*
- * Each looks at a moment of its own, so that not all of them write at once, and a file that others
- * are busy with is not read at every commit.
+ * Each looks at a moment of its own, so that not all of them write at once; and the less often the
+ * more of them there are, since most hints are about somebody else's lock.
  */
 void hf__core_hint(struct hf_core *core, int64_t now_us)
 {
-    enum { SPREAD_US = 1000, FIRST_GAP_US = 2000, LONGEST_GAP_US = 20000, QUIET_US = 200000 };
+    enum {
+        AT_A_TIME = 64, /* the others with the next hint */
+        FEW = 4,
+        SPREAD_US = 1000,
+        FIRST_GAP_US = 2000,
+        LONGEST_GAP_US = 20000,
+        GAP_PER_WAITER_US = 1000,
+        QUIET_US = 200000,
+    };
     hf__core_tick(core, now_us);
-    for (struct hf_list *at = core->waiting.next; at != &core->waiting; at = at->next) {
-        struct hf_attempt *attempt = HF_CONTAINER(at, struct hf_attempt, of_waiting);
+    /* Nothing for those who are few. */
+    int64_t crowd_us =
+        core->waiting_count > FEW ? (int64_t)core->waiting_count * GAP_PER_WAITER_US : 0;
+    for (size_t i = 0; i < AT_A_TIME && i < core->waiting_count; i++) {
+        struct hf_list *node = hf__list_pop(&core->waiting);
+        struct hf_attempt *attempt = HF_CONTAINER(node, struct hf_attempt, of_waiting);
+        hf__list_append(&core->waiting, node);
         if (attempt->failures > 0) continue; /* the store is not well: not before its time */
-        if (now_us - attempt->looked_us > QUIET_US) attempt->hint_gap_us = 0;
-        int64_t at_us = attempt->looked_us + attempt->hint_gap_us;
+        if (now_us - attempt->looked_us > QUIET_US + crowd_us) attempt->hint_gap_us = 0;
+        int64_t gap_us = attempt->hint_gap_us > crowd_us ? attempt->hint_gap_us : crowd_us;
+        int64_t at_us = attempt->looked_us + gap_us;
         if (at_us < now_us) at_us = now_us;
         at_us += hf__random_below(core, SPREAD_US);
         if (at_us >= attempt->wake_us) continue;
@@ -230,6 +244,16 @@ void hf__core_hint(struct hf_core *core, int64_t now_us)
         hf__alarm_set(core, &attempt->alarm,
                       at_us < attempt->deadline_us ? at_us : attempt->deadline_us);
     }
+}
+
+/* It sleeps, or does not any more. */
+static void set_waiting(struct hf_core *core, struct hf_attempt *attempt, bool waits)
+{
+    core->waiting_count -= hf__list_empty(&attempt->of_waiting) ? 0 : 1;
+    hf__list_remove(&attempt->of_waiting);
+    if (!waits) return;
+    hf__list_append(&core->waiting, &attempt->of_waiting);
+    core->waiting_count++;
 }
 
 void hf__attempt_retry(struct hf_core *core, struct hf_attempt *attempt,
@@ -325,7 +349,7 @@ struct hf_request *hf__attempt_request(struct hf_core *core, struct hf_attempt *
         return NULL;
     }
     attempt->request = request;
-    hf__list_remove(&attempt->of_waiting);
+    set_waiting(core, attempt, false);
     if (!attempt->asked_us) attempt->asked_us = now_us;
     hf__alarm_set(core, &attempt->alarm, attempt->deadline_us);
     return request;

@@ -369,6 +369,7 @@ struct hf_core {
     struct hf_list adoptions;
     struct hf_list session_waiters;
     struct hf_list waiting; /* attempts */
+    size_t waiting_count;
     bool wants_hints;       /* somebody has had to wait */
     struct hf_list reports; /* attempts */
     size_t reporting_count; /* attempts that are on their way and report */
