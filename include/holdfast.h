@@ -80,7 +80,7 @@ extern "C" {
     X(HF_ERR_UNREACHABLE, -10, "unreachable", "the store could not be reached")                    \
     X(HF_ERR_OUTCOME_UNKNOWN, -11, "outcome-unknown", "a write was sent and its fate is unknown")  \
     X(HF_ERR_CANCELLED, -12, "cancelled", "cancelled before it was done")                          \
-    X(HF_ERR_BAD_ANSWER, -13, "bad-answer", "the store's answer makes no sense")                   \
+    X(HF_ERR_BAD_ANSWER, -13, "bad-answer", "the store's answer is invalid")                       \
     X(HF_ERR_STORE, -14, "store", "the store failed on its own side")                              \
     X(HF_ERR_DAMAGED, -15, "damaged", "the file is damaged or belongs to another program")         \
     X(HF_ERR_FULL, -16, "full", "no space is left for the file")                                   \
@@ -467,7 +467,7 @@ enum hf_lock_state {
     HF_LOCK_FREE = 0,
     HF_LOCK_HELD = 1,
     HF_LOCK_EXPIRED = 2, /* nobody has taken it since its last lease ended: free for the taking */
-    HF_LOCK_DAMAGED = 3, /* its record makes no sense: nobody takes it, somebody should look */
+    HF_LOCK_DAMAGED = 3, /* its record is invalid: nobody takes it, somebody should look */
 };
 /* "free", "held", "expired", "damaged". */
 const char *hf_lock_state_name(enum hf_lock_state state);
@@ -485,7 +485,7 @@ struct hf_lock_info {
     const char *name;
     bool held; /* or damaged: nobody else gets it now */
     bool shared;
-    bool damaged;      /* the record makes no sense: nobody takes it, somebody should look */
+    bool damaged;      /* the record is invalid: nobody takes it, somebody should look */
     const char *owner; /* who holds it, or held it last; of a shared one, who came last */
     int64_t token;
     int64_t holders;
@@ -497,7 +497,7 @@ struct hf_lock_info {
     size_t data_size;
     const char *forced_by; /* who released it by force last, and why; NULL: nobody */
     const char *forced_reason;
-    const char *damage;   /* the attribute that makes no sense; NULL: none */
+    const char *damage;   /* the attribute that is invalid; NULL: none */
     int64_t waiters;      /* those who are known to wait: in this client, or for readers to leave */
     const char *sort_key; /* hf_list, where the table has one; otherwise NULL */
     const struct hf_attribute *attributes; /* those beside the format's that are text */
@@ -526,7 +526,7 @@ struct hf_list_options {
 };
 
 struct hf_list_page {
-    const struct hf_lock_info *locks; /* in no order */
+    const struct hf_lock_info *locks; /* in no particular order */
     size_t count;
     const char *cursor; /* NULL: this was the last page */
 };

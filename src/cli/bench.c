@@ -31,7 +31,7 @@ struct options {
 
 static const struct option options[] = {
     {"clients", 'c', OPTION_NUMBER, "N", offsetof(struct options, clients),
-     "so many at a time (default: 4)"},
+     "number of clients at a time (default: 4)"},
     {"duration", 'd', OPTION_DURATION, "DUR", offsetof(struct options, duration_ms),
      "of each part (default: 3s)"},
     {0},

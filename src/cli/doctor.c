@@ -121,8 +121,7 @@ static bool check_table(struct examination *exam, struct hf_client *client)
                status.exists ? "" : "; create it with: holdfast table create");
         return false;
     }
-    report(exam, VERDICT_OK, "table", "its key fits; about %lld items",
-           (long long)status.item_count);
+    report(exam, VERDICT_OK, "table", "its key fits; %lld items", (long long)status.item_count);
     const char *format = exam->cli->settings.format;
     bool wants_ttl = !format || strcmp(format, "holdfast") == 0 ||
                      strcmp(format, "lockservice") == 0 || strcmp(format, "single-table") == 0;
@@ -187,7 +186,7 @@ static void check_permissions(struct examination *exam, struct hf_client *client
     for (size_t i = 0; page && i < page->count; i++) damaged += page->locks[i].damaged;
     if (damaged > 0)
         report(exam, VERDICT_WARN, "records",
-               "%zu of %zu make no sense to this format: is the table used with another one?",
+               "%zu of %zu are invalid to this format: is the table used with another one?",
                damaged, page->count);
     hf_list_page_free(page);
     if (good) report(exam, VERDICT_OK, "permissions", "acquire, renew, look and release work");

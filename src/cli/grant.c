@@ -34,7 +34,7 @@ struct acquire_options {
 
 static const struct option acquire_options[] = {
     {"nonblock", 'n', OPTION_FLAG, NULL, AT(try), "do not wait; fail if somebody holds the lock"},
-    {"wait", 'w', OPTION_TEXT, "DUR", AT(wait_text), "wait at most so long (default: for ever)"},
+    {"wait", 'w', OPTION_TEXT, "DUR", AT(wait_text), "maximum time to wait (default: forever)"},
     {"timeout", 0, OPTION_TEXT, "DUR", AT(wait_text), NULL},
     {"shared", 's', OPTION_FLAG, NULL, AT(shared),
      "with --hold: together with other shared holders"},
@@ -162,7 +162,8 @@ static int acquire(struct cli *cli, void *at)
     if (given->try && given->wait_text)
         return cli_usage("-n does not wait and -w does: give one of them");
     if (given->wait_text && !duration_parse(given->wait_text, &wait_ms))
-        return cli_usage("-w: \"%s\" is no duration; write 500ms, 30s or 5m", given->wait_text);
+        return cli_usage("-w: invalid duration \"%s\": expected a number followed by ms, s, m or h",
+                         given->wait_text);
     int conflict_code = EXIT_NOT_ACQUIRED;
     if (given->conflict_text && !cli_parse_exit_code(given->conflict_text, &conflict_code))
         return EXIT_USAGE;

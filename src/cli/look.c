@@ -86,7 +86,7 @@ static void print_details(const struct cli *cli, const struct hf_lock_info *info
     printf("%-9s%s%s%s\n", "state", style_on(cli->colors, style_for(info)), word_for(info),
            style_off(cli->colors));
     if (info->damage) {
-        snprintf(more, sizeof more, "attribute \"%s\" makes no sense; nobody takes the lock",
+        snprintf(more, sizeof more, "attribute \"%s\" is invalid; nobody takes the lock",
                  info->damage);
         print_field("damage", more);
     }
@@ -361,7 +361,7 @@ static const struct option watch_options[] = {
     {"prefix", 'p', OPTION_TEXT, "TEXT", offsetof(struct watch_options, prefix),
      "all locks whose names begin so (an empty one: all locks)"},
     {"count", 'n', OPTION_NUMBER, "N", offsetof(struct watch_options, count),
-     "end after so many changes"},
+     "exit after N changes"},
     {0},
 };
 

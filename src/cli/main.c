@@ -96,7 +96,7 @@ bool cli_words(const struct cli *cli, int least, int most, const char *what)
         return false;
     }
     if (cli->arguments.count > most) {
-        cli_usage("\"%s\" is one word too many; %s", cli->arguments.at[most], what);
+        cli_usage("unexpected argument \"%s\"; %s", cli->arguments.at[most], what);
         return false;
     }
     return true;
@@ -410,7 +410,7 @@ int main(int argc, char **argv)
         else if (topic == word) code = general_help();
         else code = cli_usage("there is no command \"%s\"; see holdfast --help", topic);
     } else if (word) {
-        /* Perhaps it is the value of an option that there is not. */
+        /* The unknown option may have been meant to take a value. */
         struct hf_error error;
         const struct option_set set = {settings_options, &cli.settings};
         if (options_take(&set, 1, &cli.arguments, 0, &error) != 0)
@@ -420,7 +420,7 @@ int main(int argc, char **argv)
         struct hf_error error;
         const struct option_set set = {settings_options, &cli.settings};
         if (cli.arguments.count == 0) {
-            code = cli_usage("what shall I do? See holdfast --help");
+            code = cli_usage("no command given; see holdfast --help");
         } else if (options_take(&set, 1, &cli.arguments, 0, &error) != 0) {
             code = cli_usage("%s; see holdfast --help", error.message);
         } else if (cli.settings.version) {

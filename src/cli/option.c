@@ -15,9 +15,10 @@ int option_set_value(const struct option *option, void *target, const char *text
     case OPTION_TEXT: *(const char **)at = text; return 0;
     case OPTION_DURATION:
         if (!duration_parse(text, &number))
-            return hf__error_set(reterr, HF_ERR_INVALID,
-                                 "--%s: \"%s\" is no duration; write 500ms, 30s, 5m or 1h30m",
-                                 option->name, text);
+            return hf__error_set(
+                reterr, HF_ERR_INVALID,
+                "--%s: invalid duration \"%s\": expected a number followed by ms, s, m or h",
+                option->name, text);
         if (number == 0)
             return hf__error_set(reterr, HF_ERR_INVALID, "--%s cannot be 0", option->name);
         *(int64_t *)at = number;

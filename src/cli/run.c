@@ -34,7 +34,7 @@ struct options {
 static const struct option options[] = {
     {"nonblock", 'n', OPTION_FLAG, NULL, AT(try), "do not wait; fail if somebody holds the lock"},
     {"nb", 0, OPTION_FLAG, NULL, AT(try), NULL},
-    {"wait", 'w', OPTION_TEXT, "DUR", AT(wait_text), "wait at most so long (default: for ever)"},
+    {"wait", 'w', OPTION_TEXT, "DUR", AT(wait_text), "maximum time to wait (default: forever)"},
     {"timeout", 0, OPTION_TEXT, "DUR", AT(wait_text), NULL},
     {"shared", 's', OPTION_FLAG, NULL, AT(shared), "hold it together with other shared holders"},
     {"exclusive", 'x', OPTION_FLAG, NULL, AT(exclusive), "hold it alone (the default)"},
@@ -42,7 +42,7 @@ static const struct option options[] = {
     {"limit", 0, OPTION_NUMBER, "N", AT(limit), "a semaphore: at most N hold it"},
     {"conflict-exit-code", 'E', OPTION_TEXT, "CODE", AT(conflict_text),
      "exit code if the lock was not acquired (default: 1)"},
-    {"command", 'c', OPTION_TEXT, "STR", AT(shell), "run this by the shell"},
+    {"command", 'c', OPTION_TEXT, "STR", AT(shell), "run with sh -c"},
     {"kill-after", 0, OPTION_DURATION, "DUR", AT(kill_after_ms),
      "from SIGTERM to SIGKILL, if the lock is lost (default: a quarter of the lease)"},
     {"retry", 0, OPTION_FLAG, NULL, AT(retry), "keep trying while the store cannot be reached"},
@@ -62,7 +62,8 @@ static bool check(struct options *given)
         return false;
     }
     if (given->wait_text && !duration_parse(given->wait_text, &given->wait_ms)) {
-        cli_usage("-w: \"%s\" is no duration; write 500ms, 30s or 5m", given->wait_text);
+        cli_usage("-w: invalid duration \"%s\": expected a number followed by ms, s, m or h",
+                  given->wait_text);
         return false;
     }
     if (given->try && given->wait_text) {
@@ -103,7 +104,7 @@ static char **command_line(struct cli *cli, const struct options *given)
         return NULL;
     }
     if (!shell) {
-        if (count == 0) cli_usage("what shall run? holdfast run NAME -- COMMAND");
+        if (count == 0) cli_usage("missing COMMAND: holdfast run NAME -- COMMAND");
         return count > 0 ? words : NULL;
     }
     char *program = getenv("SHELL");
@@ -167,7 +168,7 @@ static int run(struct cli *cli, void *at)
     struct hf_error error;
     if (!check(given)) return EXIT_USAGE;
     if (cli->arguments.count < 1)
-        return cli_usage("which lock, and what shall run? holdfast run NAME -- COMMAND");
+        return cli_usage("missing NAME and COMMAND: holdfast run NAME -- COMMAND");
     char **argv = command_line(cli, given);
     const struct guard_options guard = {.lease_ms = cli->settings.lease_ms,
                                         .kill_after_ms = given->kill_after_ms};

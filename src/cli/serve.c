@@ -22,7 +22,7 @@ static const struct option options[] = {
     {"jwt-audience", 0, OPTION_TEXT, "TEXT", AT(jwt_audience), "that a JWT must be meant for"},
     {"jwt-leeway", 0, OPTION_DURATION, "DUR", AT(jwt_leeway_ms),
      "how far the issuer's clock may be off (default: 60s)"},
-    {"admin", 0, OPTION_TEXT, "OWNERS", AT(admins), "who may force locks, by commas"},
+    {"admin", 0, OPTION_TEXT, "OWNERS", AT(admins), "comma-separated owners who may force-release"},
     {"admin-claim", 0, OPTION_TEXT, "NAME=VALUE", AT(admin_claim),
      "of a JWT that says so (default: scope=holdfast:admin)"},
     {"rules", 0, OPTION_TEXT, "FILE", AT(rules),
@@ -33,7 +33,7 @@ static const struct option options[] = {
     {"no-auth", 0, OPTION_FLAG, NULL, AT(no_auth),
      "everybody may do everything, also beyond this machine"},
     {"allow-host", 0, OPTION_TEXT, "NAMES", AT(allow_host),
-     "without authentication: names, by commas, under which it may be called; * for any"},
+     "without authentication: comma-separated host names that requests may use; * for any"},
     {"v1-table", 0, OPTION_TEXT, "NAME", AT(v1_table),
      "of v1's locks (default: lockservice; with --format lockservice, the store's)"},
     {"threads", 0, OPTION_NUMBER, "N", AT(threads),
@@ -62,7 +62,7 @@ static const struct option options[] = {
     {"look", 0, OPTION_DURATION, "DUR", AT(look_ms),
      "how often the table is looked at for the page (default: 1s, DynamoDB 5s)"},
     {"drain", 0, OPTION_DURATION, "DUR", AT(drain_ms),
-     "when stopped, what is under way may take so long (default: 10s)"},
+     "time for requests under way to finish when stopped (default: 10s)"},
     {0},
 };
 

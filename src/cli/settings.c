@@ -59,7 +59,7 @@ static bool is_momentary(const struct option *option)
     return false;
 }
 
-/* Also a no is a decision. */
+/* An explicit "no" counts as a setting. */
 static uint64_t bit_of(const struct option *option)
 {
     return (uint64_t)1 << (option - settings_options);

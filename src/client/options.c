@@ -65,7 +65,7 @@ static int64_t or_default(int64_t given, int64_t standard)
 static int check_times(struct hf_core_options *o, struct hf_error *reterr)
 {
     long long lease = (long long)o->lease_ms, period = (long long)o->period_ms;
-    REFUSE_IF(period < 0, "a heartbeat every %lld ms makes no sense", period);
+    REFUSE_IF(period < 0, "a heartbeat every %lld ms is invalid", period);
     REFUSE_IF(period > lease / 2,
               "a heartbeat every %lld ms is too slow for a lease of %lld ms; it must be at most "
               "half of it",

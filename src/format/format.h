@@ -11,7 +11,7 @@
  *     memory ran out the arena is failed, and no store takes the operation.
  * F2  Every write is conditional, and returns the item it saw when it is
  *     refused. Writes that grant or renew also return the new item.
- * F3  Parsing cannot fail. An item that makes no sense is a damaged record:
+ * F3  Parsing cannot fail. An item that is invalid is a damaged record:
  *     held by somebody who cannot be judged, so nobody frees it.
  * F4  What a record points to lives as long as the item and the arena.
  */
@@ -99,7 +99,7 @@ struct hf_holder {
 struct hf_record {
     bool exists;
     bool damaged;       /* F3; never together with a holder */
-    const char *damage; /* the attribute that makes no sense */
+    const char *damage; /* the attribute that is invalid */
     struct hf_item item;
     struct hf_slice owner; /* for people; never with a grant in it */
     /*
@@ -118,7 +118,7 @@ struct hf_record {
                         lease, and more may come in */
     bool retired;    /* shared: nothing is left to say of a lock that is empty */
     bool has_intent;
-    bool strange_intent; /* there is one, and it makes no sense: no reader comes in */
+    bool strange_intent; /* there is one, and it is invalid: no reader comes in */
     struct hf_holder intent;
     int64_t since_unix_ms; /* 0: not known */
     bool has_data;

@@ -57,7 +57,7 @@ bool hf__holdfast_liveness(struct hf_arena *arena, struct hf_item item, struct h
     int64_t version, lease_ms, expires_unix_ms;
     if (!hf__item_int(item, "version", 1, &version)) return false;
     if (!hf__item_int(item, "lease", 1, &lease_ms) || lease_ms > HF_LEASE_MAX_MS) return false;
-    /* An expiry that makes no sense is none: the record can still be observed. */
+    /* An expiry that is invalid is none: the record can still be observed. */
     if (!hf__item_int(item, "expires", 1, &expires_unix_ms)) expires_unix_ms = 0;
     struct {
         int64_t version;
@@ -409,7 +409,7 @@ static bool name_of(const struct hf_layout *layout, struct hf_arena *arena, stru
 
 static const char *refuses_name(struct hf_slice name)
 {
-    if (name.len == 0) return "a lock name has at least one byte";
+    if (name.len == 0) return "a lock name must not be empty";
     if (name.len > HF_LOCK_NAME_MAX) return "a lock name has at most 1024 bytes";
     if (!hf__utf8_valid(name)) return "a lock name is UTF-8 text";
     if (hf__slice_starts(name, HF_LIT("holdfast:")))

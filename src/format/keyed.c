@@ -199,7 +199,7 @@ bool hf__keyed_name_of(const struct hf_layout *layout, struct hf_arena *arena, s
 
 const char *hf__keyed_refuses_name(struct hf_slice name)
 {
-    if (name.len == 0) return "a lock name has at least one byte";
+    if (name.len == 0) return "a lock name must not be empty";
     if (name.len > HF_LOCK_NAME_MAX) return "a lock name has at most 1024 bytes";
     if (!hf__utf8_valid(name)) return "a lock name is UTF-8 text";
     return NULL;

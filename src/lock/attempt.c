@@ -138,7 +138,7 @@ void hf__attempt_fail_held(struct hf_core *core, struct hf_attempt *attempt, int
                                                           : NULL;
     if (damage)
         hf__error_set(&attempt->error, code,
-                      "lock \"%s\": %sits record makes no sense (attribute \"%s\"); look at it",
+                      "lock \"%s\": %sits record is invalid (attribute \"%s\"); look at it",
                       attempt->name->text, prefix, damage);
     else if (owner.len > 0)
         hf__error_set(&attempt->error, code, "lock \"%s\": %sheld by %.*s", attempt->name->text,

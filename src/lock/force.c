@@ -321,7 +321,7 @@ static void was_read(struct hf_core *core, struct hf_request *request,
         return;
     }
     if (force->record.damaged) {
-        finish(core, force, HF_ERR_DAMAGED, "its record makes no sense; mend it by hand");
+        finish(core, force, HF_ERR_DAMAGED, "its record is invalid; mend it by hand");
         return;
     }
     bool held = hf__record_is_held(&force->record);

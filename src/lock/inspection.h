@@ -8,7 +8,7 @@
  *   free      nobody has it: it was never held, was released, or its holder's session has ended
  *   held      somebody has it, or may have: what cannot be judged counts as held
  *   expired   the leases of all who have it are over, by the store's clock, and nobody has taken it yet
- *   damaged   its record makes no sense: nobody takes it, somebody should look
+ *   damaged   its record is invalid: nobody takes it, somebody should look
  *
  * Everything is in the arena that it is begun with.
  */

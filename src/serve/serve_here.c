@@ -267,7 +267,7 @@ static int fill(struct cli *cli, const struct serve_options *given, const struct
     };
     if (has_auth && given->no_auth)
         return hf__error_set(reterr, HF_ERR_INVALID,
-                             "%s lets everybody in, and %s says who may come in: give one of them",
+                             "%s disables authentication and %s requires it; give one of them",
                              given->no_auth_by ? given->no_auth_by : "--no-auth",
                              given->tokens       ? "--tokens"
                              : given->jwt_issuer ? "--jwt-issuer"
@@ -275,9 +275,8 @@ static int fill(struct cli *cli, const struct serve_options *given, const struct
                                                  : "--client-ca");
     if (!has_auth && !given->no_auth && !given->auth_wanted && !listener->local)
         return hf__error_set(reterr, HF_ERR_INVALID,
-                             "%s is not this machine alone: say who may come in (--tokens, "
-                             "--jwt-issuer, --jwt-jwks or --client-ca), or that everybody may "
-                             "(--no-auth)",
+                             "refusing to listen on %s without authentication; use --tokens, "
+                             "--jwt-issuer, --jwt-jwks, --client-ca or --no-auth",
                              listener->address);
     if (!has_auth && !given->no_auth &&
         (given->jwt_audience || given->admins || given->admin_claim))
@@ -380,7 +379,7 @@ int serve_run(struct cli *cli, struct serve_options *given)
     }
     printf("holdfast %s serves %s at %s://%s/%s\n", HF_VERSION_STRING, cli->settings.store,
            given->tls_cert ? "https" : "http", listener.address,
-           options.authentication_disabled ? " (everybody may come in)" : "");
+           options.authentication_disabled ? " (no authentication)" : "");
     if (metrics.fd > 0) {
         describe(&metrics);
         printf("metrics and health at http://%s/metrics, /healthz and /readyz\n", metrics.address);

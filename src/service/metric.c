@@ -144,7 +144,7 @@ void hf__metrics_page(struct hf_exchange *exchange)
     hf__exchange_done(exchange);
 }
 
-/* ---- for who runs it ---- */
+/* ---- for operators ---- */
 
 void hf__healthz(struct hf_exchange *exchange)
 {

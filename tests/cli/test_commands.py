@@ -82,7 +82,7 @@ class Grants(CommandTest):
             (["release", "--reason", "x", grant], "is for --force"),
             (["acquire", "-s", "other"], "--hold"),
             (["acquire"], "name of a lock"),
-            (["acquire", "a", "b"], "too many"),
+            (["acquire", "a", "b"], "unexpected argument"),
         ]:
             code, _, err = self.run_it(*words)
             self.assertEqual(code, 64, words)
@@ -305,7 +305,7 @@ class Settings(CommandTest):
     def test_mistakes_are_named(self):
         config = os.path.join(self.path, "config")
         for text, says in [("stroe = x", ":1: there is no setting \"stroe\""), ("\nx", ":2: write NAME = VALUE"),
-                           ("lease = soon", "is no duration"), ("fencing = maybe", "neither true nor false"),
+                           ("lease = soon", "invalid duration"), ("fencing = maybe", "neither true nor false"),
                            ("help = true", "no setting"), ("owner = \xff\n", "UTF-8"),
                            ("#" * 70000, "longer than")]:
             with open(config, "w", encoding="latin-1") as file:

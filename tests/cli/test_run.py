@@ -156,12 +156,12 @@ class Waits(CommandTest):
 class Refuses(CommandTest):
     def test_what_makes_no_sense(self):
         for arguments, says in [
-            (["run"], "which lock"),
-            (["run", "job"], "what shall run"),
+            (["run"], "missing NAME"),
+            (["run", "job"], "missing COMMAND"),
             (["run", "-n", "-w", "5", "job", "true"], "-n does not wait"),
             (["run", "-s", "-x", "job", "true"], "contradict"),
             (["run", "-x", "--limit", "2", "job", "true"], "contradict"),
-            (["run", "-w", "soon", "job", "true"], "is no duration"),
+            (["run", "-w", "soon", "job", "true"], "invalid duration"),
             (["run", "-E", "256", "job", "true"], "no exit code"),
             (["run", "-u", "job"], "release --force"),
             (["run", "--lease", "10s", "--kill-after", "6s", "job", "true"], "half the lease"),
@@ -171,7 +171,7 @@ class Refuses(CommandTest):
             (["run", "--nonblock=yes", "job", "true"], "takes no value"),
             (["run", "-c", "true", "job", "true"], "not both"),
             (["run", "--lease", "1ms", "job", "true"], "lease of 1 ms"),
-            (["run", "", "true"], "at least one byte"),
+            (["run", "", "true"], "must not be empty"),
             (["run", "holdfast:x", "true"], "reserved"),
             (["run", "--limit", "x", "job", "true"], "no positive number"),
             (["run", "--lease", "0", "job", "true"], "cannot be 0"),
@@ -179,7 +179,7 @@ class Refuses(CommandTest):
             (["--format", "nonsense", "run", "job", "true"], "no table format"),
             (["--store", "nonsense:", "run", "job", "true"], "is not a store"),
             (["nonsense"], "no command"),
-            ([], "what shall I do"),
+            ([], "no command given"),
         ]:
             code, out, err = self.run_it(*arguments)
             self.assertEqual((code, out), (64, ""), arguments)

@@ -687,7 +687,7 @@ TEST(options_that_make_no_sense_are_refused)
     } rows[] = {
         {{.lease_ms = 10}, "lease of 10 ms"},
         {{.lease_ms = 1000, .heartbeat_ms = 501}, "at most half"},
-        {{.heartbeat_ms = -5}, "makes no sense"},
+        {{.heartbeat_ms = -5}, "is invalid"},
         {{.lease_ms = 1000, .warn_ms = 1000}, "between the heartbeat"},
         {{.lease_ms = 1000, .warn_ms = 200}, "between the heartbeat"},
         {{.request_timeout_ms = 30000}, "shorter than the lease"},

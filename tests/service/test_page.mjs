@@ -49,9 +49,9 @@ const tests = {
     await page.waitForFunction(() => parseFloat(document.querySelector(".left span").textContent) > 28);
     await post(base, "v2/locks/nightly-report/release", { grant: grant.grant });
     await row.waitFor({ state: "detached" });
-    await page.getByLabel("free ones too").check();
+    await page.getByLabel("Show free locks").check();
     await row.waitFor();
-    await page.getByLabel("free ones too").uncheck();
+    await page.getByLabel("Show free locks").uncheck();
   },
 
   async "what others do to the table is shown too"(page, base) {

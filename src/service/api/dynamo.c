@@ -110,7 +110,7 @@ static void refuse(struct hf_exchange *exchange, const char *why)
     struct hf_service *service = exchange->service;
     if (!hf__limit_allows_refused(service, exchange->remote)) {
         hf__count(&service->metrics.refused_limit);
-        fail(exchange, HF_ERR_THROTTLED, "too many calls from there that are not let in");
+        fail(exchange, HF_ERR_THROTTLED, "too many unauthenticated calls from this address");
         return;
     }
     hf__count(&service->metrics.refused_auth);

@@ -190,7 +190,7 @@ static const struct hf_condition *is_mine(struct hf_exchange *exchange)
         hf__cond_compare(arena, "instanceId", HF_EQ, hf__s(call->body.instance_id)));
 }
 
-/* A lock that makes no sense is held: nobody takes it, somebody should look. */
+/* A lock that is invalid is held: nobody takes it, somebody should look. */
 static bool is_expired(struct hf_service *service, struct hf_item item)
 {
     int64_t expiry_s;

@@ -664,8 +664,8 @@ void hf__auth_check(struct hf_exchange *exchange, hf_auth_fn then)
         }
     }
     then(exchange, HF_AUTH_MISSING,
-         header ? "Authorization: must be Bearer and a token"
-                : "who are you? Send Authorization: Bearer and a token");
+         header ? "invalid Authorization header: expected Bearer and a token"
+                : "missing bearer token");
 }
 
 /* ---- life ---- */

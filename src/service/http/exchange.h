@@ -123,7 +123,7 @@ void hf__put_text(struct hf_json_writer *json, const char *name, const char *tex
 void hf__put_number(struct hf_json_writer *json, const char *name, int64_t number);
 void hf__put_bool(struct hf_json_writer *json, const char *name, bool value);
 
-/* Decodes %XX (and + as a space, if told); false if it makes no sense or is not UTF-8. */
+/* Decodes %XX (and + as a space, if told); false if it is invalid or is not UTF-8. */
 bool hf__percent_decode(struct hf_arena *arena, struct hf_slice text, bool plus,
                         struct hf_slice *ret);
 

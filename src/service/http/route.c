@@ -43,7 +43,7 @@ _Static_assert(sizeof hf__routes / sizeof hf__routes[0] <= HF_METRIC_ROUTES, "mo
 
 /* ---- paths ---- */
 
-/* False: it makes no sense. More parts than anybody has are counted, not kept. */
+/* False: it is invalid. More parts than anybody has are counted, not kept. */
 static bool split(struct hf_exchange *exchange)
 {
     struct hf_slice rest = exchange->path;
@@ -119,7 +119,7 @@ static void go_on(struct hf_exchange *exchange, enum hf_auth_result result, cons
         hf__count(&service->metrics.refused_limit);
         exchange->retry_after_s = 1;
         refuse(exchange, 429, "too-many-requests", "Too many requests",
-               "too many calls from there that are not let in; slow down");
+               "too many unauthenticated calls from this address; slow down");
     } else if (result != HF_AUTH_OK) {
         hf__count(&service->metrics.refused_auth);
         exchange->challenge = result != HF_AUTH_UNAVAILABLE;
@@ -194,7 +194,7 @@ void hf__route(struct hf_exchange *exchange)
     struct hf_service *service = exchange->service;
     char allowed[32] = "";
     if (!split(exchange)) {
-        hf__answer_error(exchange, 400, "invalid", "the path makes no sense");
+        hf__answer_error(exchange, 400, "invalid", "the path is invalid");
         return;
     }
     if (comes_from_elsewhere(exchange)) {

@@ -74,7 +74,7 @@
     const timed = lock.held && lock.expires && lock.lease;
     lock.track.hidden = !timed;
     if (!timed) {
-      lock.time.textContent = !lock.held ? "" : format === "holdfast" ? "kept by a session" : "not known";
+      lock.time.textContent = !lock.held ? "" : format === "holdfast" ? "Session lease" : "not known";
       lock.box.classList.add("untimed");
       return;
     }
@@ -169,7 +169,7 @@
       ["Holders", lock.holders > 1 ? lock.holders + (lock.limit ? ` of ${lock.limit}` : "") : ""],
       ["Since", lock.held && lock.since ? new Date(lock.since).toLocaleString() : ""],
       ["Lease", lock.held && lock.lease ? span(lock.lease) : ""], ["Token", lock.token], ["Waiters", lock.waiters || ""],
-      ["Data", lock.data], ["Damaged", lock.damage ? `the attribute “${lock.damage}” makes no sense` : ""],
+      ["Data", lock.data], ["Damaged", lock.damage ? `the attribute “${lock.damage}” is invalid` : ""],
       ["Last forced", lock.forcedBy ? `by ${lock.forcedBy}: ${lock.forcedReason}` : ""],
     ];
     byId("facts").replaceChildren();
@@ -332,7 +332,7 @@
       } catch (error) {
         if (error.unknown) {
           following = false;
-          state("broken", "not let in");
+          state("broken", "Not signed in");
           byId("entry-error").textContent = token ? "This token is not good." : "";
           byId("entry").hidden = false;
           byId("token").focus();
