@@ -7,6 +7,7 @@ import harness
 from harness import ROOT, ServiceTest
 
 TOOL = os.path.join(ROOT, "build/servers/openapi/bin/schemathesis")
+VALIDATOR = os.path.join(ROOT, "build/servers/openapi/bin/openapi-spec-validator")
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance," \
          "response_headers_conformance"
 
@@ -37,6 +38,15 @@ class Document(ServiceTest):
         self.assertEqual({path.count("{") for path in told} - {0, 1, 2}, set())
         plain = {"/".join("{}" if part.startswith("{") else part for part in path.split("/")) for path in told}
         self.assertEqual(plain, routes)
+
+    @unittest.skipUnless(os.path.exists(VALIDATOR), "run tools/setup openapi")
+    def test_it_is_valid(self):
+        self.service = self.start()
+        place = os.path.join(self.path, "openapi.yaml")
+        with open(place, "w") as file:
+            file.write(self.service.get("/openapi.yaml").text)
+        done = subprocess.run([VALIDATOR, place], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, (done.stdout + done.stderr)[:2000])
 
     @unittest.skipUnless(os.path.exists(TOOL), "run tools/setup openapi")
     def test_it_is_true(self):

@@ -450,7 +450,8 @@ static void put_event(struct hf_stream *stream, const struct event *event)
 {
     struct hf_buf *out = &stream->out;
     size_t begin = out->len;
-    hf__buf_printf(out, "id: %s-%" PRIu64 "\ndata: ", stream->events->epoch, stream->at);
+    hf__buf_printf(out, "id: %s-%" PRIu64 "\nevent: %s\ndata: ", stream->events->epoch, stream->at,
+                   event->what.type);
     put_json(out, event);
     hf__buf_str(out, "\n\n");
     if (!out->failed) return;
