@@ -819,6 +819,48 @@ TEST(hard_links_are_refused_and_symbolic_ones_are_not)
     hf__arena_free(&arena);
 }
 
+struct listener {
+    struct hf_hint hint;
+    int heard; /* atomic */
+};
+
+static void hear(struct hf_hint *hint)
+{
+    __atomic_fetch_add(&HF_CONTAINER(hint, struct listener, hint)->heard, 1, __ATOMIC_RELAXED);
+}
+
+static void await_hint(struct listener *listener)
+{
+    int before = __atomic_exchange_n(&listener->heard, 0, __ATOMIC_RELAXED);
+    for (int i = 0; i < 20000 && before == 0; i++) {
+        usleep(1000);
+        before = __atomic_exchange_n(&listener->heard, 0, __ATOMIC_RELAXED);
+    }
+    CHECK(before > 0);
+}
+
+/* As if by another process: it is heard through the file. */
+TEST(who_listens_hears_of_a_commit_by_somebody_else)
+{
+    struct listener listener = {.hint.changed = hear}, second = {.hint.changed = hear};
+    fresh_path("bell.db");
+    struct hf_store *ours = open_good(NULL), *theirs = open_good(NULL);
+    create_table(theirs);
+    CHECK(hf__store_listen(ours, &listener.hint));
+    CHECK(hf__store_listen(ours, &second.hint));
+    CHECK_INT(run(theirs, put("a", ""), NULL), 0);
+    await_hint(&listener);
+    await_hint(&second);
+    hf__store_unlisten(ours, &second.hint);
+    CHECK_INT(run(theirs, put("b", ""), NULL), 0);
+    await_hint(&listener);
+    CHECK_INT(__atomic_load_n(&second.heard, __ATOMIC_RELAXED), 0);
+    hf__store_unlisten(ours, &listener.hint);
+    hf__store_close(theirs);
+    hf__store_close(ours);
+    hf__arena_free(&arena);
+}
+
 TEST(a_log_stays_short_where_there_is_little_data)
 {
     char log[600];
@@ -896,6 +938,7 @@ int main(int argc, char **argv)
         RUN(whoever_goes_elsewhere_still_reads_the_same_file),
         RUN(boot_ids_that_change_do_not_hold_up_the_time),
         RUN(hard_links_are_refused_and_symbolic_ones_are_not),
+        RUN(who_listens_hears_of_a_commit_by_somebody_else),
         RUN(a_log_stays_short_where_there_is_little_data),
         RUN(survives_want_of_memory),
     };
