@@ -320,7 +320,7 @@ struct hf_wait {
     int64_t ahead;                /* acquires of this client that come first */
     bool answered;                /* the store has answered since the wait began */
     int failures;                 /* requests in a row that the store did not answer */
-    int64_t silent_ms;            /* for how long it has not, if there are failures */
+    int64_t silent_ms;            /* since the first of them was sent */
     const struct hf_error *error; /* the last of them; NULL: there are none */
 };
 

@@ -89,7 +89,8 @@ static void tell(struct hf_client *client, struct hf_chore *chore)
     if (acquisition->telling) acquisition->on_wait(acquisition->on_wait_user, &news->wait);
     hf__free(news);
     pthread_mutex_lock(&client->mutex);
-    if (acquisition->telling && !acquisition->attempt) give_result(client, acquisition);
+    if (acquisition->telling && !acquisition->attempt && acquisition->waiter)
+        give_result(client, acquisition);
     acquisition->telling = false;
     unref(acquisition);
     pthread_mutex_unlock(&client->mutex);
@@ -128,7 +129,8 @@ void hf__acquire_finished(struct hf_client *client, struct hf_attempt *attempt)
         acquisition->lock->refs++;
     }
     hf__attempt_free(&client->core, attempt);
-    if (!acquisition->telling) give_result(client, acquisition);
+    /* Called back, it comes after what is being told anyway, and before the lock's events. */
+    if (!acquisition->telling || !acquisition->waiter) give_result(client, acquisition);
 }
 
 static void call_back(struct hf_client *client, struct hf_chore *chore)

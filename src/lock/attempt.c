@@ -20,7 +20,6 @@ enum { TIME_IS_FRESH_US = 60 * 1000000 };
 
 static void look(struct hf_core *core, struct hf_attempt *attempt, bool has_item,
                  struct hf_item item, int64_t now_us);
-static void set_waiting(struct hf_core *core, struct hf_attempt *attempt, bool waits);
 
 bool hf__attempt_is_try(const struct hf_attempt *attempt)
 {
@@ -93,7 +92,7 @@ void hf__attempt_finish(struct hf_core *core, struct hf_attempt *attempt, int co
     hf__list_remove(&attempt->of_core);
     hf__list_append(&core->finished, &attempt->of_core);
     hf__list_remove(&attempt->report);
-    set_waiting(core, attempt, false);
+    hf__attempt_set_waiting(core, attempt, false);
     core->reporting_count -= attempt->want.reports ? 1 : 0;
     hf__name_report(core, attempt->name);
     if (code != 0 || attempt->use_session) core->own_count -= attempt->own ? 1 : 0;
@@ -181,7 +180,7 @@ static void sleep_until(struct hf_core *core, struct hf_attempt *attempt, int64_
 {
     attempt->state = HF_ATTEMPT_WAITING;
     attempt->wake_us = at_us;
-    set_waiting(core, attempt, true);
+    hf__attempt_set_waiting(core, attempt, true);
     hf__alarm_set(core, &attempt->alarm,
                   at_us < attempt->deadline_us ? at_us : attempt->deadline_us);
 }
@@ -196,7 +195,7 @@ void hf__attempt_wait(struct hf_core *core, struct hf_attempt *attempt, int64_t 
     attempt->rushes = 0;
     attempt->read_next = true;
     int64_t limit_ms = core->options.poll_limit_ms;
-    if (core->options.hints) limit_ms *= POLLS_SAVED;
+    if (hf__hints_are_trusted(core, now_us)) limit_ms *= POLLS_SAVED;
     core->wants_hints = true;
     attempt->looked_us = now_us;
     if (attempt->poll_ms > limit_ms) attempt->poll_ms = limit_ms;
@@ -204,56 +203,12 @@ void hf__attempt_wait(struct hf_core *core, struct hf_attempt *attempt, int64_t 
     attempt->poll_ms *= 2;
     if (attempt->judge_at_us > now_us && attempt->judge_at_us < at_us) at_us = attempt->judge_at_us;
     sleep_until(core, attempt, at_us);
+    /* What happened while its request was out may have come too late for that (H1). */
+    if (attempt->look_again || attempt->asked_hints != core->hints_heard)
+        hf__attempt_hint(core, attempt, now_us);
+    attempt->look_again = false;
     hf__attempt_report(core, attempt);
     hf__name_refuse_tries(core, attempt->name, now_us);
-}
-
-/*
- * Each looks at a moment of its own, so that not all of them write at once; and the less often the
- * more of them there are, since most hints are about somebody else's lock.
- */
-void hf__core_hint(struct hf_core *core, int64_t now_us)
-{
-    enum {
-        AT_A_TIME = 64, /* the others with the next hint */
-        FEW = 4,
-        SPREAD_US = 1000,
-        FIRST_GAP_US = 2000,
-        LONGEST_GAP_US = 20000,
-        GAP_PER_WAITER_US = 1000,
-        QUIET_US = 200000,
-    };
-    hf__core_tick(core, now_us);
-    /* Nothing for those who are few. */
-    int64_t crowd_us =
-        core->waiting_count > FEW ? (int64_t)core->waiting_count * GAP_PER_WAITER_US : 0;
-    for (size_t i = 0; i < AT_A_TIME && i < core->waiting_count; i++) {
-        struct hf_list *node = hf__list_pop(&core->waiting);
-        struct hf_attempt *attempt = HF_CONTAINER(node, struct hf_attempt, of_waiting);
-        hf__list_append(&core->waiting, node);
-        if (attempt->failures > 0) continue; /* the store is not well: not before its time */
-        if (now_us - attempt->looked_us > QUIET_US + crowd_us) attempt->hint_gap_us = 0;
-        int64_t gap_us = attempt->hint_gap_us > crowd_us ? attempt->hint_gap_us : crowd_us;
-        int64_t at_us = attempt->looked_us + gap_us;
-        if (at_us < now_us) at_us = now_us;
-        at_us += hf__random_below(core, SPREAD_US);
-        if (at_us >= attempt->wake_us) continue;
-        attempt->hint_gap_us = attempt->hint_gap_us ? 2 * attempt->hint_gap_us : FIRST_GAP_US;
-        if (attempt->hint_gap_us > LONGEST_GAP_US) attempt->hint_gap_us = LONGEST_GAP_US;
-        attempt->wake_us = at_us;
-        hf__alarm_set(core, &attempt->alarm,
-                      at_us < attempt->deadline_us ? at_us : attempt->deadline_us);
-    }
-}
-
-/* It sleeps, or does not any more. */
-static void set_waiting(struct hf_core *core, struct hf_attempt *attempt, bool waits)
-{
-    core->waiting_count -= hf__list_empty(&attempt->of_waiting) ? 0 : 1;
-    hf__list_remove(&attempt->of_waiting);
-    if (!waits) return;
-    hf__list_append(&core->waiting, &attempt->of_waiting);
-    core->waiting_count++;
 }
 
 void hf__attempt_retry(struct hf_core *core, struct hf_attempt *attempt,
@@ -301,7 +256,6 @@ bool hf__attempt_step(struct hf_core *core, struct hf_attempt *attempt, struct h
     }
     if (class == HF_ANSWER_OK || class == HF_ANSWER_REFUSED) {
         attempt->heard = true;
-        attempt->heard_us = now_us;
         if (attempt->failures > 0) hf__attempt_report(core, attempt);
         attempt->failures = 0;
         return true;
@@ -349,8 +303,10 @@ struct hf_request *hf__attempt_request(struct hf_core *core, struct hf_attempt *
         return NULL;
     }
     attempt->request = request;
-    set_waiting(core, attempt, false);
+    hf__attempt_set_waiting(core, attempt, false);
     if (!attempt->asked_us) attempt->asked_us = now_us;
+    if (attempt->failures == 0) attempt->silent_us = now_us;
+    attempt->asked_hints = core->hints_heard;
     hf__alarm_set(core, &attempt->alarm, attempt->deadline_us);
     return request;
 }
@@ -642,6 +598,7 @@ static void look(struct hf_core *core, struct hf_attempt *attempt, bool has_item
         return;
     }
     attempt->looked = true;
+    hf__attempt_noticed(core, attempt, now_us);
     if (attempt->has_intent &&
         !(attempt->record.has_intent && hf__id_is(&attempt->intent, attempt->record.intent.grant)))
         attempt->has_intent = false; /* it got lost, or was taken away: declare it again */
@@ -691,6 +648,9 @@ void hf__attempt_go(struct hf_core *core, struct hf_attempt *attempt, int64_t no
             return;
         }
         attempt->state = HF_ATTEMPT_SESSION;
+        hf__attempt_set_waiting(core, attempt, false);
+        if (!attempt->asked_us) attempt->asked_us = now_us; /* the session's request is its own */
+        if (attempt->failures == 0) attempt->silent_us = now_us;
         hf__alarm_set(core, &attempt->alarm, attempt->deadline_us);
         hf__list_remove(&attempt->of_core);
         hf__list_append(&core->session_waiters, &attempt->of_core);
@@ -710,4 +670,13 @@ void hf__attempt_ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_
     if (attempt->over) return;
     if (now_us >= attempt->deadline_us) time_out(core, attempt, now_us);
     else if (attempt->state == HF_ATTEMPT_WAITING) hf__attempt_go(core, attempt, now_us);
+    else hf__alarm_set(core, alarm, attempt->deadline_us);
+}
+
+void hf__attempt_session_fails(struct hf_core *core, struct hf_attempt *attempt,
+                               const struct hf_error *error)
+{
+    attempt->failures++;
+    attempt->error = *error;
+    hf__attempt_report(core, attempt);
 }

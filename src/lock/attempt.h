@@ -53,6 +53,17 @@ void hf__attempt_fail_held(struct hf_core *core, struct hf_attempt *attempt, int
 void hf__attempt_ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us);
 void hf__attempt_destroy(struct hf_core *core, struct hf_attempt *attempt);
 
+/* ---- hint.c ---- */
+
+/* It sleeps, or does not any more. */
+void hf__attempt_set_waiting(struct hf_core *core, struct hf_attempt *attempt, bool waits);
+/* It is to look soon. */
+void hf__attempt_hint(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
+/* It has looked at the record. */
+void hf__attempt_noticed(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
+/* Whether polling may rest on them. */
+bool hf__hints_are_trusted(const struct hf_core *core, int64_t now_us);
+
 /* ---- report.c ---- */
 
 /* Something about its wait may have changed. */

@@ -439,7 +439,8 @@ int hf__core_init(struct hf_core *core, const struct hf_core_options *options,
     hf__list_init(&core->opened);
     core->names = hf__calloc(core->name_buckets, sizeof(struct hf_name *));
     if (!core->names || !hf__observations_init(core) ||
-        !hf__alarm_init(core, &core->closing_alarm, go_on_closing) || !hf__errands_init(core)) {
+        !hf__alarm_init(core, &core->closing_alarm, go_on_closing) ||
+        !hf__alarm_init(core, &core->hint_alarm, hf__hints_pass_on) || !hf__errands_init(core)) {
         hf__core_free(core);
         return hf__error_no_memory(reterr);
     }
@@ -456,6 +457,7 @@ void hf__core_free(struct hf_core *core)
         hf__lease_unref(core, HF_CONTAINER(node, struct hf_lease, of_opened));
     }
     hf__alarm_done(core, &core->closing_alarm);
+    hf__alarm_done(core, &core->hint_alarm);
     hf__observations_free(core);
     hf__free(core->names);
     hf__heap_free(&core->alarms);

@@ -325,8 +325,8 @@ struct hf_attempt {
     bool read_next; /* the next step is to read, not to try */
     bool heard;     /* the store answered at least once */
     int failures;
-    int64_t asked_us;      /* when it was first asked; 0: not yet */
-    int64_t heard_us;      /* when it last answered, or when the attempt began */
+    int64_t asked_us;  /* when it was first asked; 0: not yet */
+    int64_t silent_us; /* when the first request was sent that has failed since it last answered */
     struct hf_list report; /* core->reports: there may be something new to say … */
     uint64_t reported;     /* … and this, as a hash, was said last */
     int rushes;            /* tries without waiting in between */
@@ -336,6 +336,10 @@ struct hf_attempt {
     int64_t wake_us;
     struct hf_list of_waiting; /* core->waiting: in WAITING */
     int64_t looked_us;         /* when it last began to wait */
+    uint64_t asked_hints;      /* as many had been heard when it last asked the store */
+    uint64_t seen_hints;       /* … when it last saw the record … */
+    uint64_t seen;             /* … of which this is a hash; 0: it has not */
+    bool look_again;           /* somebody here let go while its request was out */
     int64_t hint_gap_us;       /* no hint makes it look again before that has passed */
     struct hf_request *request;
     struct hf_try tries[HF_TRIES_KEPT]; /* newest last */
@@ -370,6 +374,10 @@ struct hf_core {
     struct hf_list session_waiters;
     struct hf_list waiting; /* attempts */
     size_t waiting_count;
+    uint64_t hints_heard;
+    size_t hints_left; /* of those who wait: not told of the last one yet */
+    struct hf_alarm hint_alarm;
+    int64_t doubt_until_us; /* somebody changes things without a hint */
     bool wants_hints;       /* somebody has had to wait */
     struct hf_list reports; /* attempts */
     size_t reporting_count; /* attempts that are on their way and report */

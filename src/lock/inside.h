@@ -140,6 +140,11 @@ const char *hf__refuses_by_grant(const struct hf_record *record, const struct hf
 void hf__attempt_session_ready(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
 void hf__attempt_fail(struct hf_core *core, struct hf_attempt *attempt,
                       const struct hf_error *error, int64_t now_us);
+/* The session that it waits for cannot be made, for now. */
+void hf__attempt_session_fails(struct hf_core *core, struct hf_attempt *attempt,
+                               const struct hf_error *error);
+/* Whoever waits is told of a hint (hint.c). */
+void hf__hints_pass_on(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us);
 /* A release has been sent: the first in line may try right behind it. */
 void hf__name_follow(struct hf_core *core, struct hf_name *name, int64_t now_us);
 /* Lets the first in line go on, at once. */

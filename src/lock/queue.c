@@ -97,6 +97,7 @@ void hf__name_advance(struct hf_core *core, struct hf_name *name, int64_t now_us
         first->read_next = false; /* somebody here let go: no need to look */
         first->poll_ms = FIRST_POLL_MS;
     } else if (first->state != HF_ATTEMPT_QUEUED) {
+        first->look_again = true; /* what it is looking at may be older */
         return;
     } else if (!hf__attempt_is_try(first) && is_just_granted(name, now_us)) {
         hf__attempt_wait(core, first, now_us); /* the store has said whose it is */
@@ -209,7 +210,7 @@ int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t n
     if (want->session) want->session->refs++;
     attempt->use_session = !own;
     attempt->poll_ms = FIRST_POLL_MS;
-    attempt->began_us = attempt->heard_us = now_us;
+    attempt->began_us = now_us;
     core->reporting_count += want->reports ? 1 : 0;
     attempt->deadline_us = want->timeout_ms == 0 || want->timeout_ms == HF_NEVER
                                ? HF_NEVER

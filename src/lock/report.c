@@ -52,7 +52,7 @@ static void fill(const struct hf_core *core, const struct hf_attempt *attempt, i
     for (const struct hf_list *at = name->attempts.next; at != &attempt->of_name; at = at->next)
         ret->ahead++;
     if (attempt->failures == 0) return;
-    ret->silent_us = now_us > attempt->heard_us ? now_us - attempt->heard_us : 1;
+    ret->silent_us = now_us > attempt->silent_us ? now_us - attempt->silent_us : 1;
     ret->error = &attempt->error;
 }
 

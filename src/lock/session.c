@@ -105,9 +105,12 @@ static void fail_waiters(struct hf_core *core, struct hf_lease *session,
     hf__list_splice(&waiters, &core->session_waiters);
     while ((node = hf__list_pop(&waiters))) {
         struct hf_attempt *attempt = HF_CONTAINER(node, struct hf_attempt, of_core);
-        if ((tries_only && attempt->want.timeout_ms != 0) || attempt->want.stubborn)
+        if ((tries_only && attempt->want.timeout_ms != 0) || attempt->want.stubborn) {
             hf__list_append(&core->session_waiters, node);
-        else hf__attempt_fail(core, attempt, error, now_us);
+            hf__attempt_session_fails(core, attempt, error);
+        } else {
+            hf__attempt_fail(core, attempt, error, now_us);
+        }
     }
 }
 

@@ -263,7 +263,8 @@ static void write_some(struct embedded *e, struct hf_list *batch, struct hf_list
         code = try_batch(e, batch, ret_rest, true, &error);
     }
     struct hf_mailbox *last = NULL;
-    bool changed = code == 0 && changes_anything(batch);
+    /* Before anybody is answered, who might end on it. */
+    if (code == 0 && changes_anything(batch)) ring(e);
     for (struct hf_list *node; (node = hf__list_pop(batch)) != NULL;) {
         struct hf_call *call = HF_CONTAINER(node, struct hf_call, node);
         if (code != 0 && rests_on_commit(call)) {
@@ -276,7 +277,6 @@ static void write_some(struct embedded *e, struct hf_list *batch, struct hf_list
         hf__call_done_of_many(&e->store, call, &last);
     }
     hf__call_done_of_many(&e->store, NULL, &last);
-    if (changed) ring(e);
 }
 
 static void write_batch(struct embedded *e, struct hf_list *batch)

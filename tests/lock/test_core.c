@@ -727,7 +727,9 @@ TEST(a_hint_saves_a_poll)
     struct hf_core_options options = rig_defaults();
     options.hints = true;
     options.poll_limit_ms = 100;
-    start(NULL, &options);
+    options.period_ms = 0; /* renewals that nobody hints at would be noticed */
+    options.lease_ms = 1000000;
+    start(&options, &options);
     struct hf_grant *grant = take(0, "job", 0);
     CHECK_INT(rig_acquire(&rig, 1, "job", HF_NEVER, 0), 0);
     rig_run(&rig, 9000);
@@ -740,6 +742,113 @@ TEST(a_hint_saves_a_poll)
     hf__core_hint(&b->core, rig.now_us);
     rig_run(&rig, 2);
     CHECK_INT(b->last_code, 0);
+    rig_free(&rig);
+}
+
+TEST(a_hint_reaches_a_crowd_in_turns)
+{
+    enum { CROWD = 300 };
+    struct hf_core_options options = rig_defaults();
+    options.hints = true;
+    options.poll_limit_ms = 60000;
+    options.period_ms = 0; /* nothing but the release changes anything */
+    options.lease_ms = 1000000;
+    start(&options, &options);
+    struct hf_grant *grants[CROWD];
+    for (int i = 0; i < CROWD; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "job-%d", i);
+        grants[i] = take(0, name, 0);
+        CHECK_INT(rig_acquire(&rig, 1, name, HF_NEVER, 0), 0);
+        rig_settle(&rig);
+    }
+    rig_run(&rig, 200000); /* all of them poll once in minutes by now */
+    for (int i = 0; i < CROWD; i += 37) {
+        unsigned before = b->finished;
+        rig_release(&rig, 0, grants[i]);
+        rig_settle(&rig);
+        hf__core_hint(&b->core, rig.now_us); /* one, and no more */
+        rig_run(&rig, 1000);
+        CHECK_INT(b->finished, before + 1);
+    }
+    rig_free(&rig);
+}
+
+TEST(a_hint_that_comes_while_a_request_is_out_is_not_forgotten)
+{
+    struct hf_core_options options = rig_defaults();
+    options.hints = true;
+    options.poll_limit_ms = 60000;
+    start(NULL, &options);
+    struct hf_grant *grant = take(0, "job", 0);
+    CHECK_INT(rig_acquire(&rig, 1, "job", HF_NEVER, 0), 0);
+    rig_run(&rig, 60000);
+    b->dead = true; /* its request is sent, and its answer, of before the release, is on its way */
+    hf__core_hint(&b->core, rig.now_us);
+    hf__core_tick(&b->core, rig.now_us + 1000);
+    struct hf_request *request = hf__core_next_request(&b->core);
+    CHECK(request && request->kind == HF_REQUEST_READ);
+    struct hf_answer answer = {.received_boot_us = rig.now_us + 1000, .has_item = true};
+    const char *record = rig_show(&rig, &request->arena, "job");
+    answer.item = hf_test_item(&request->arena, record);
+    rig_release(&rig, 0, grant);
+    rig_settle(&rig);
+    rig.now_us += 2000;
+    hf__core_hint(&b->core, rig.now_us);
+    hf__core_answer(&b->core, request, &answer, rig.now_us);
+    b->dead = false;
+    CHECK_INT(b->last_code, 1);
+    rig_run(&rig, 50);
+    CHECK_INT(b->last_code, 0);
+    rig_free(&rig);
+}
+
+TEST(who_finds_a_change_that_no_hint_announced_polls_as_ever)
+{
+    struct hf_core_options options = rig_defaults();
+    options.hints = true;
+    options.poll_limit_ms = 100;
+    start(NULL, &options); /* a renews every 2.5 s, and nobody says so */
+    take(0, "job", 0);
+    CHECK_INT(rig_acquire(&rig, 1, "job", HF_NEVER, 0), 0);
+    rig_run(&rig, 10000);
+    rig_forget_counts(&rig, 1);
+    rig_run(&rig, 10000);
+    CHECK(b->total > 80);
+    rig_free(&rig);
+}
+
+TEST(a_hint_does_not_take_away_the_deadline_of_who_waits_for_a_session)
+{
+    struct hf_core_options options = with_session();
+    options.hints = true;
+    start(&options, &options);
+    take(0, "doc", 0);
+    CHECK_INT(rig_acquire(&rig, 1, "doc", 60000, HF_READERS_LIMIT), 0);
+    b->cut_off = true;
+    for (int i = 0; i < 700; i++) {
+        rig_run(&rig, 100);
+        hf__core_hint(&b->core, rig.now_us);
+    }
+    rig_settle(&rig);
+    CHECK(b->last_code != 1);
+    CHECK(b->last_code != HF_ERR_TIMED_OUT); /* nobody has said that it is held */
+    rig_free(&rig);
+}
+
+TEST(silence_is_counted_from_the_request_that_failed)
+{
+    start(NULL, NULL);
+    take(0, "job", 0);
+    wait_and_report(1, "job", HF_NEVER);
+    rig_settle(&rig);
+    b->dead = true; /* stopped, as a laptop is */
+    rig_run(&rig, 100000);
+    b->dead = false;
+    b->cut_off = true;
+    rig_run(&rig, 5);
+    CHECK(b->last_report.failures >= 1);
+    CHECK(b->last_report.silent_us < 1000000);
     rig_free(&rig);
 }
 
@@ -1059,6 +1168,11 @@ int main(int argc, char **argv)
         RUN(a_store_that_never_answers_in_time_is_not_called_a_holder),
         RUN(a_hint_saves_a_poll),
         RUN(hints_for_nothing_cost_little),
+        RUN(a_hint_reaches_a_crowd_in_turns),
+        RUN(a_hint_that_comes_while_a_request_is_out_is_not_forgotten),
+        RUN(who_finds_a_change_that_no_hint_announced_polls_as_ever),
+        RUN(a_hint_does_not_take_away_the_deadline_of_who_waits_for_a_session),
+        RUN(silence_is_counted_from_the_request_that_failed),
         RUN(an_intent_stays_as_long_as_the_wait),
         RUN(what_is_on_the_way_when_a_client_closes_is_given_back),
         RUN(tokens_grow_even_if_somebody_has_slept_for_days),
