@@ -144,12 +144,13 @@ static void heard(struct hf_hint *hint)
 {
     struct hf_client *client = HF_CONTAINER(hint, struct hf_client, hint);
     pthread_mutex_lock(&client->mutex);
-    client->hinted = true;
-    if (!client->woken) {
+    bool heeds = !client->hinted && hf__core_heeds_hint(&client->core);
+    if (heeds) client->hinted = true;
+    if (heeds && !client->woken) {
         client->woken = true;
         pthread_cond_signal(&client->wake);
     }
-    if (client->driven) hf__mailbox_ring(&client->mailbox);
+    if (heeds && client->driven) hf__mailbox_ring(&client->mailbox);
     pthread_mutex_unlock(&client->mutex);
 }
 

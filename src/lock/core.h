@@ -415,6 +415,8 @@ void hf__core_answer(struct hf_core *core, struct hf_request *request,
                      const struct hf_answer *answer, int64_t now_us);
 /* Something in the store may have changed, or nothing: those who wait look soon. */
 void hf__core_hint(struct hf_core *core, int64_t now_us);
+/* Whether anybody waits, for whom the driver is to be woken; if not, that is all there is to do. */
+bool hf__core_heeds_hint(struct hf_core *core);
 /* Copies what it is given. The attempt stays until it has been fetched from `finished`. */
 int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t now_us,
                      struct hf_attempt **ret, struct hf_error *reterr);

@@ -75,6 +75,13 @@ void hf__core_hint(struct hf_core *core, int64_t now_us)
     if (!is_under_way) hf__hints_pass_on(core, &core->hint_alarm, now_us);
 }
 
+bool hf__core_heeds_hint(struct hf_core *core)
+{
+    if (core->waiting_count > 0) return true;
+    core->hints_heard++; /* for those whose request is out */
+    return false;
+}
+
 bool hf__hints_are_trusted(const struct hf_core *core, int64_t now_us)
 {
     return core->options.hints && now_us >= core->doubt_until_us;
