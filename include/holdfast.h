@@ -60,6 +60,9 @@ extern "C" {
 #define HF_VERSION_PATCH 0
 #define HF_VERSION_STRING "0.1.0"
 
+/* Of the library that is running, which may be newer than this header: "0.1.0". */
+const char *hf_version(void);
+
 /*
  * Every error, once: X(code, number, name, meaning).
  *

@@ -4,6 +4,11 @@
 #include "base/alloc.h"
 #include "client/client.h"
 
+const char *hf_version(void)
+{
+    return HF_VERSION_STRING;
+}
+
 const char *hf_client_owner(const struct hf_client *client)
 {
     return client->core.options.owner.ptr; /* hf__arena_copy terminates */

@@ -140,6 +140,7 @@ static const struct hf_acquire_options with_events = {
 
 TEST(a_lock_is_held_until_it_is_released)
 {
+    CHECK_STR(hf_version(), HF_VERSION_STRING);
     open_store();
     struct hf_client *client = new_client("alice");
     struct hf_lock *lock = lock_of(client, "job", NULL);
