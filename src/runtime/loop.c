@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/thread.h"
 
-enum { EVENTS = 64 };
+enum { EVENTS = 512 }; /* a round of the service is all that is ready */
 
 struct hf_loop {
     const struct hf_clock *clock;
