@@ -42,27 +42,12 @@ fail:
     return NULL;
 }
 
-void hf__buf_add(struct hf_buf *buf, const void *data, size_t len)
+void hf__buf_add_slowly(struct hf_buf *buf, const void *data, size_t len)
 {
     char *to = hf__buf_reserve(buf, len);
     if (!to || len == 0) return;
     memcpy(to, data, len);
     buf->len += len;
-}
-
-void hf__buf_slice(struct hf_buf *buf, struct hf_slice slice)
-{
-    hf__buf_add(buf, slice.ptr, slice.len);
-}
-
-void hf__buf_str(struct hf_buf *buf, const char *text)
-{
-    hf__buf_add(buf, text, strlen(text));
-}
-
-void hf__buf_char(struct hf_buf *buf, char c)
-{
-    hf__buf_add(buf, &c, 1);
 }
 
 void hf__buf_printf(struct hf_buf *buf, const char *format, ...)

@@ -28,10 +28,35 @@ void hf__buf_free(struct hf_buf *buf);
 /* Forgets the content and the failure, keeps the memory. */
 void hf__buf_clear(struct hf_buf *buf);
 
-void hf__buf_add(struct hf_buf *buf, const void *data, size_t len);
-void hf__buf_slice(struct hf_buf *buf, struct hf_slice slice);
-void hf__buf_str(struct hf_buf *buf, const char *text);
-void hf__buf_char(struct hf_buf *buf, char c);
+/* The same, where it may have to grow. */
+void hf__buf_add_slowly(struct hf_buf *buf, const void *data, size_t len);
+
+static inline void hf__buf_add(struct hf_buf *buf, const void *data, size_t len)
+{
+    /* A byte is kept for a terminator; the capacity never passes the limit by more than that. */
+    if (buf->failed || len == 0 || buf->cap - buf->len <= len) {
+        hf__buf_add_slowly(buf, data, len);
+        return;
+    }
+    memcpy(buf->data + buf->len, data, len);
+    buf->len += len;
+}
+
+static inline void hf__buf_slice(struct hf_buf *buf, struct hf_slice slice)
+{
+    hf__buf_add(buf, slice.ptr, slice.len);
+}
+
+static inline void hf__buf_str(struct hf_buf *buf, const char *text)
+{
+    hf__buf_add(buf, text, strlen(text));
+}
+
+static inline void hf__buf_char(struct hf_buf *buf, char c)
+{
+    hf__buf_add(buf, &c, 1);
+}
+
 void hf__buf_printf(struct hf_buf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

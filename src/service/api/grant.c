@@ -1,6 +1,5 @@
 #include "service/api/grant.h"
 
-#include <nettle/sha2.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -210,14 +209,4 @@ void hf__entries_of(struct hf_session_entry *session,
     for (struct hf_list *at = session->locks.next; at != &session->locks; at = at->next)
         call(user, HF_CONTAINER(at, struct hf_entry, of_session));
     pthread_mutex_unlock(&grants->mutex);
-}
-
-void hf__hash_secret(const char *secret, char ret[17])
-{
-    struct sha256_ctx context;
-    unsigned char digest[8];
-    sha256_init(&context);
-    sha256_update(&context, strlen(secret), (const uint8_t *)secret);
-    sha256_digest(&context, sizeof digest, digest);
-    hf__hex_encode(digest, sizeof digest, ret);
 }

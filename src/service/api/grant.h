@@ -68,7 +68,4 @@ void hf__entry_drop_key(struct hf_entry *entry);
 void hf__entries_of(struct hf_session_entry *session,
                     void (*call)(void *user, struct hf_entry *entry), void *user);
 
-/* Names a secret in the log without telling it. */
-void hf__hash_secret(const char *secret, char ret[17]);
-
 #endif

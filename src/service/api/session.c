@@ -221,7 +221,7 @@ static void opened(void *user, int code, const struct hf_error *error)
         return;
     }
     list(entry);
-    hf__hash_secret(entry->id, exchange->grant_hash);
+    exchange->secret = hf__arena_str(&exchange->arena, hf__slice_str(entry->id));
     exchange->finished = told;
     answer(exchange, entry);
 }
@@ -309,7 +309,7 @@ static struct hf_session_entry *find(struct hf_exchange *exchange, bool of_anybo
     const char *owner = of_anybody && is_admin(exchange) ? NULL : exchange->caller.owner;
     struct hf_session_entry *entry =
         hf__session_entry_find(exchange->service, exchange->parts[2].ptr, owner);
-    hf__hash_secret(exchange->parts[2].ptr, exchange->grant_hash);
+    exchange->secret = exchange->parts[2].ptr;
     if (entry && hf__session_left_ms(entry->session) > 0) return entry;
     if (entry) {
         unlist(entry);

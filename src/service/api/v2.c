@@ -29,7 +29,7 @@ static void answer_grant(struct hf_exchange *exchange, const struct hf_entry *en
     struct hf_lock_status status;
     hf__lock_status(entry->lock, &status);
     exchange->token = status.token;
-    hf__hash_secret(entry->id, exchange->grant_hash);
+    exchange->secret = hf__arena_str(&exchange->arena, hf__slice_str(entry->id));
     hf__answer_begin(exchange, 200, &json);
     hf__put_text(&json, "name", entry->name);
     hf__put_text(&json, "grant", entry->id);
@@ -460,7 +460,7 @@ static struct grant_call *read_grant(struct hf_exchange *exchange, uint32_t also
         hf__answer_error(exchange, 503, "no-memory", "out of memory");
         return NULL;
     }
-    hf__hash_secret(body->grant.ptr, exchange->grant_hash);
+    exchange->secret = body->grant.ptr;
     call->entry = find(exchange, body->grant.ptr);
     exchange->user = call;
     return call;
