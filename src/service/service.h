@@ -3,6 +3,7 @@
  *
  * http/   how requests come in and answers go out
  *   server.c      ports and rounds; connection.c: one connection; address.c: where callers come from
+ *   exchange.c    one request, as routes see it; response.c: its answer, as it is sent
  *   head.c        what a request looks like; chunks.c: a body in chunks; answer.c: answers in JSON
  *   route.c       which path is whose; limit.c: how much of it; access.c: the line in the log
  *   auth.c        who asks: tokens, JWTs (jwt.c, jwks.c), certificates (tls.c); rules.c: who may
@@ -134,7 +135,7 @@ extern const size_t hf__route_count;
 /* Splits the path, finds its route, and runs it or answers. */
 void hf__route(struct hf_exchange *exchange);
 
-/* ---- http/connection.c ---- */
+/* ---- http/exchange.c ---- */
 
 /* All of them, names in lower case, in the arena; no more than `most`. */
 size_t hf__exchange_headers(struct hf_exchange *exchange, struct hf_header *ret, size_t most);

@@ -19,7 +19,6 @@
 enum {
     READ_MOST = 16 * 1024, /* at a time */
     KEPT_ROOM = 4096,      /* between two requests */
-    PIECE = 4096,          /* of a stream */
     EMPTY_LINES_MOST = 4,
 };
 
@@ -90,68 +89,6 @@ static void take(struct hf_connection *connection, size_t size)
 
 static void resume_here(struct hf_task *task);
 
-static enum hf_method method_of(const char *method)
-{
-    static const struct {
-        const char *name;
-        enum hf_method method;
-    } methods[] = {{"GET", HF_METHOD_GET},
-                   {"HEAD", HF_METHOD_GET},
-                   {"POST", HF_METHOD_POST},
-                   {"DELETE", HF_METHOD_DELETE}};
-    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
-        if (strcmp(method, methods[i].name) == 0) return methods[i].method;
-    }
-    return HF_METHOD_OTHER;
-}
-
-static struct hf_exchange *exchange_new(struct hf_connection *connection)
-{
-    struct hf_exchange *exchange = hf__calloc(1, sizeof *exchange);
-    if (!exchange) return NULL;
-    struct hf_service *service = connection->server->service;
-    exchange->service = service;
-    exchange->connection = connection;
-    exchange->for_operators = connection->for_operators;
-    exchange->remote = connection->address->text;
-    exchange->method = HF_METHOD_OTHER;
-    exchange->path = HF_LIT("");
-    exchange->began_us = hf__service_now_us(service);
-    exchange->caller.owner = "";
-    exchange->resume.run = resume_here;
-    hf__list_init(&exchange->resume.node);
-    hf__buf_init(&exchange->body, HF_BODY_MAX);
-    hf__buf_init(&exchange->answer, HF_ANSWER_MAX);
-    connection->exchange = exchange;
-    return exchange;
-}
-
-/* What it counts for, in all and at its address. */
-static void count_body(struct hf_exchange *exchange, int64_t more)
-{
-    exchange->service->body_bytes += more;
-    exchange->connection->address->body_bytes += more;
-    exchange->kept += more;
-}
-
-static void count_answer(struct hf_exchange *exchange, int64_t more)
-{
-    exchange->service->answer_bytes += more;
-    exchange->connection->address->answer_bytes += more;
-    exchange->sending += more;
-}
-
-static void exchange_free(struct hf_exchange *exchange)
-{
-    count_body(exchange, -exchange->kept);
-    count_answer(exchange, -exchange->sending);
-    hf__buf_free(&exchange->body);
-    hf__buf_free(&exchange->answer);
-    hf__caller_free(&exchange->caller);
-    hf__arena_free(&exchange->arena);
-    hf__free(exchange);
-}
-
 /* Its answer has left, or could not. */
 static void complete(struct hf_connection *connection, bool received)
 {
@@ -165,7 +102,7 @@ static void complete(struct hf_connection *connection, bool received)
                        exchange->status, took_us);
     hf__access_log(exchange, took_us, received);
     __atomic_fetch_sub(&service->busy, 1, __ATOMIC_RELEASE);
-    exchange_free(exchange);
+    hf__exchange_free(exchange);
 }
 
 /* ---- whose turn it is ---- */
@@ -184,7 +121,7 @@ void hf__connection_close(struct hf_connection *connection)
     struct hf_exchange *exchange = connection->exchange;
     connection->state = HF_CONNECTION_CLOSED;
     if (exchange && exchange->begun) complete(connection, false);
-    else if (exchange) exchange_free(exchange);
+    else if (exchange) hf__exchange_free(exchange);
     connection->exchange = NULL;
     hf__server_forget(connection->server, connection);
 }
@@ -216,134 +153,13 @@ static void finish(struct hf_connection *connection)
 
 /* ---- answering ---- */
 
-static const char *phrase_of(int status)
-{
-    static const struct {
-        int status;
-        const char *phrase;
-    } phrases[] = {{200, "OK"},
-                   {400, "Bad Request"},
-                   {401, "Unauthorized"},
-                   {403, "Forbidden"},
-                   {404, "Not Found"},
-                   {405, "Method Not Allowed"},
-                   {409, "Conflict"},
-                   {410, "Gone"},
-                   {413, "Content Too Large"},
-                   {414, "URI Too Long"},
-                   {415, "Unsupported Media Type"},
-                   {423, "Locked"},
-                   {429, "Too Many Requests"},
-                   {431, "Request Header Fields Too Large"},
-                   {499, "Client Closed Request"},
-                   {500, "Internal Server Error"},
-                   {501, "Not Implemented"},
-                   {503, "Service Unavailable"},
-                   {504, "Gateway Timeout"},
-                   {505, "HTTP Version Not Supported"},
-                   {507, "Insufficient Storage"}};
-    for (size_t i = 0; i < sizeof phrases / sizeof phrases[0]; i++)
-        if (phrases[i].status == status) return phrases[i].phrase;
-    return "Unknown";
-}
-
-/* Small answers are always sent; of large ones there may be too many. */
-static bool has_room(struct hf_exchange *exchange, int64_t size)
-{
-    if (size <= HF_SMALL) return true;
-    count_answer(exchange, size);
-    if (exchange->service->answer_bytes <= HF_ANSWERS_MAX &&
-        exchange->connection->address->answer_bytes <= HF_ANSWERS_MAX_TO_ADDRESS)
-        return true;
-    count_answer(exchange, -size);
-    return false;
-}
-
-/* The body; it may turn out that there is another answer to give. */
-static struct hf_slice settle_body(struct hf_exchange *exchange)
-{
-    if (exchange->stream) return HF_LIT("");
-    if (exchange->fixed.len) return exchange->fixed;
-    if (!has_room(exchange, (int64_t)exchange->answer.len)) {
-        hf__buf_free(&exchange->answer);
-        hf__count(&exchange->service->metrics.refused_limit);
-        exchange->status = 503;
-        exchange->retry_after_s = 1;
-        return HF_LIT(
-            "{\"error\":\"overloaded\",\"message\":\"too many answers are being sent\"}\n");
-    }
-    if (exchange->answer.failed && exchange->answer.len > HF_ANSWER_MAX / 2) {
-        exchange->status = 500;
-        return HF_LIT("{\"error\":\"limit\",\"message\":\"the answer is too large\"}\n");
-    }
-    if (exchange->answer.failed || exchange->arena.failed) {
-        /* Whatever was to be said may have been said of a part of the request. */
-        exchange->status = 503;
-        exchange->retry_after_s = 1;
-        exchange->content_type = NULL;
-        exchange->is_static = false;
-        return HF_LIT("{\"error\":\"no-memory\",\"message\":\"out of memory\"}\n");
-    }
-    return hf__buf_view(&exchange->answer);
-}
-
-static void put_field(struct hf_buf *out, const char *name, const char *value)
-{
-    if (!value) return;
-    hf__buf_str(out, name);
-    hf__buf_add(out, ": ", 2);
-    hf__buf_str(out, value);
-    hf__buf_add(out, "\r\n", 2);
-}
-
-static void put_number(struct hf_buf *out, const char *name, int64_t number)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%lld", (long long)number);
-    put_field(out, name, text);
-}
-
-static void put_head(struct hf_connection *connection, struct hf_exchange *exchange, size_t size)
-{
-    struct hf_buf *out = &connection->out;
-    char line[64];
-    snprintf(line, sizeof line, "HTTP/1.1 %d %s\r\n", exchange->status,
-             phrase_of(exchange->status));
-    hf__buf_str(out, line);
-    put_field(out, "Date", hf__server_date(connection->server));
-    put_field(out, "Content-Type",
-              exchange->content_type ? exchange->content_type : "application/json");
-    put_field(out, "Cache-Control", exchange->is_static ? "no-cache" : "no-store");
-    put_field(out, "X-Content-Type-Options", "nosniff");
-    if (exchange->is_static) {
-        put_field(out, "Content-Security-Policy", HF_PAGE_POLICY);
-        put_field(out, "Referrer-Policy", "no-referrer");
-    }
-    put_field(out, "Allow", exchange->allow);
-    put_field(out, "WWW-Authenticate", exchange->challenge ? "Bearer realm=\"holdfast\"" : NULL);
-    if (exchange->retry_after_s) put_number(out, "Retry-After", exchange->retry_after_s);
-    bool is_old = exchange->head && exchange->head->is_old;
-    if (connection->closes || connection->lingers) put_field(out, "Connection", "close");
-    else if (is_old) put_field(out, "Connection", "keep-alive");
-    if (!exchange->stream) put_number(out, "Content-Length", (int64_t)size);
-    else if (!is_old) put_field(out, "Transfer-Encoding", "chunked");
-    hf__buf_add(out, "\r\n", 2);
-}
-
 static void respond(struct hf_exchange *exchange)
 {
     struct hf_connection *connection = exchange->connection;
     bool draining = __atomic_load_n(&exchange->service->draining, __ATOMIC_RELAXED);
     if (draining && !connection->closes) connection->lingers = true;
     if (exchange->stream && exchange->head->is_old) connection->closes = true;
-    connection->body = settle_body(exchange);
-    put_head(connection, exchange, connection->body.len);
-    if (exchange->is_head_only) connection->body = HF_LIT("");
-    if (connection->tls && connection->body.len <= PIECE) { /* one record, not two */
-        hf__buf_slice(&connection->out, connection->body);
-        connection->body = HF_LIT("");
-    }
-    if (connection->out.failed) connection->broken = true; /* an answer without its head is none */
+    hf__response_put(connection, exchange);
     turn_to(connection, exchange->stream && !exchange->is_head_only ? HF_CONNECTION_STREAMING
                                                                     : HF_CONNECTION_WRITING);
 }
@@ -427,7 +243,7 @@ static bool read_stream(struct hf_connection *connection)
 {
     struct hf_exchange *exchange = connection->exchange;
     struct hf_buf *out = &connection->out;
-    char room[PIECE];
+    char room[HF_PIECE];
     hf__buf_clear(out);
     connection->out_at = 0;
     __atomic_store_n(&exchange->state, RUNNING, __ATOMIC_RELEASE);
@@ -480,7 +296,7 @@ static void refuse(struct hf_connection *connection, int status, const char *nam
     struct hf_exchange *exchange = connection->exchange;
     connection->lingers = true;
     hf__buf_free(&exchange->body);
-    count_body(exchange, -exchange->kept);
+    hf__exchange_count_body(exchange, -exchange->kept);
     begin(connection);
     hf__answer_error(exchange, status, name, "%s", message);
     proceed(exchange);
@@ -504,7 +320,7 @@ static bool keep(struct hf_connection *connection, struct hf_slice bytes)
     }
     hf__buf_slice(&exchange->body, bytes);
     int64_t counted = (int64_t)exchange->body.len - HF_SMALL;
-    if (counted > exchange->kept) count_body(exchange, counted - exchange->kept);
+    if (counted > exchange->kept) hf__exchange_count_body(exchange, counted - exchange->kept);
     if (exchange->kept == 0 || (service->body_bytes <= HF_BODIES_MAX &&
                                 connection->address->body_bytes <= HF_BODIES_MAX_OF_ADDRESS))
         return true;
@@ -545,7 +361,7 @@ static bool read_body(struct hf_connection *connection)
 /* The head has come in; false: it was refused, or there is no memory. */
 static bool read_head(struct hf_connection *connection, size_t size)
 {
-    struct hf_exchange *exchange = exchange_new(connection);
+    struct hf_exchange *exchange = hf__exchange_new(connection, resume_here);
     if (!exchange) {
         hf__connection_close(connection);
         return false;
@@ -581,10 +397,7 @@ static bool read_head(struct hf_connection *connection, size_t size)
         return false;
     }
     memcpy(head, &parsed, head_size); /* without the room for others */
-    exchange->head = head;
-    exchange->method = method_of(head->method);
-    exchange->is_head_only = strcmp(head->method, "HEAD") == 0;
-    exchange->path = hf__slice_str(head->path);
+    hf__exchange_set_head(exchange, head);
     connection->closes = head->closes;
     if (head->length < 0 && !head->chunked) head->length = 0;
     if (head->length > HF_BODY_MAX) {
@@ -771,7 +584,7 @@ struct hf_connection *hf__connection_new(struct hf_server *server, int fd,
     hf__list_init(&connection->ready);
     hf__list_init(&connection->now);
     hf__buf_init(&connection->in, HF_HEADERS_MAX + 2 * READ_MOST);
-    hf__buf_init(&connection->out, 2 * PIECE);
+    hf__buf_init(&connection->out, 2 * HF_PIECE);
     turn_to(connection, tls ? HF_CONNECTION_SHAKING : HF_CONNECTION_READING);
     /* By edges: nothing has to be told to the kernel again. */
     if ((tls && !(connection->tls = hf__tls_open(tls, fd))) ||
@@ -806,68 +619,4 @@ bool hf__connection_drop(struct hf_connection *connection)
     connection->broken = true;
     hf__connection_close(connection);
     return true;
-}
-
-/* ---- what routes ask ---- */
-
-const char *hf__exchange_header(struct hf_exchange *exchange, const char *name)
-{
-    return exchange->head ? hf__head_field(exchange->head, name) : NULL;
-}
-
-const char *hf__exchange_query(struct hf_exchange *exchange, const char *name)
-{
-    const char *at = exchange->head ? exchange->head->query : NULL;
-    size_t len = strlen(name);
-    while (at && *at) {
-        size_t size = strcspn(at, "&");
-        if (size >= len && strncmp(at, name, len) == 0 && (size == len || at[len] == '=')) {
-            struct hf_slice raw = hf__slice(at + len, size - len), text;
-            if (raw.len > 0) raw = hf__slice_skip(raw, 1);
-            return hf__percent_decode(&exchange->arena, raw, true, &text) ? text.ptr : "";
-        }
-        at += size + (at[size] == '&');
-    }
-    return NULL;
-}
-
-size_t hf__exchange_headers(struct hf_exchange *exchange, struct hf_header *ret, size_t most)
-{
-    const struct hf_head *head = exchange->head;
-    size_t count = 0;
-    for (; head && count < head->count && count < most; count++) {
-        char *lower = hf__arena_str(&exchange->arena, hf__slice_str(head->fields[count].name));
-        if (!lower) break;
-        for (char *at = lower; *at; at++)
-            *at = (char)(*at >= 'A' && *at <= 'Z' ? *at - 'A' + 'a' : *at);
-        ret[count] =
-            (struct hf_header){hf__slice_str(lower), hf__slice_str(head->fields[count].value)};
-    }
-    return count;
-}
-
-bool hf__exchange_is_gone(struct hf_exchange *exchange)
-{
-    enum { LONG_US = 100000 };
-    const struct hf_connection *connection = exchange->connection;
-    char byte;
-    if (connection->hung_up) return true;
-    if (connection->tls || hf__service_now_us(exchange->service) - exchange->began_us < LONG_US)
-        return false;
-    return recv(connection->watch.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-}
-
-void hf__exchange_cut_off(struct hf_exchange *exchange)
-{
-    shutdown(exchange->connection->watch.fd, SHUT_RDWR); /* the loop notices */
-}
-
-void hf__exchange_send_buffer(struct hf_exchange *exchange, int bytes)
-{
-    setsockopt(exchange->connection->watch.fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-}
-
-void *hf__exchange_tls(const struct hf_exchange *exchange)
-{
-    return exchange->connection->tls;
 }

@@ -76,4 +76,24 @@ bool hf__connection_drop(struct hf_connection *connection);
 void hf__connection_close(struct hf_connection *connection);
 void hf__connection_free(struct hf_connection *connection);
 
+enum { HF_PIECE = 4096 }; /* of a stream */
+
+/* ---- exchange.c ---- */
+
+struct hf_head;
+/* The connection's; `resume` is called on the loop when it goes on. NULL: out of memory. */
+struct hf_exchange *hf__exchange_new(struct hf_connection *connection,
+                                     void (*resume)(struct hf_task *task));
+/* Its head has been parsed. */
+void hf__exchange_set_head(struct hf_exchange *exchange, const struct hf_head *head);
+/* What it takes of the budgets, in all and at its address. */
+void hf__exchange_count_body(struct hf_exchange *exchange, int64_t more);
+void hf__exchange_count_answer(struct hf_exchange *exchange, int64_t more);
+void hf__exchange_free(struct hf_exchange *exchange);
+
+/* ---- response.c ---- */
+
+/* Puts the answer where it is sent from; it may turn out to be another one. */
+void hf__response_put(struct hf_connection *connection, struct hf_exchange *exchange);
+
 #endif

@@ -98,7 +98,7 @@ struct hf_exchange {
     int64_t began_us;
 };
 
-/* ---- http/connection.c ---- */
+/* ---- http/connection.c and http/exchange.c ---- */
 
 /* The answer is complete, and the exchange the server's again. */
 void hf__exchange_done(struct hf_exchange *exchange);
