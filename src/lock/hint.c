@@ -59,6 +59,7 @@ void hf__hints_pass_on(struct hf_core *core, struct hf_alarm *alarm, int64_t now
     if (core->hints_left > core->waiting_count) core->hints_left = core->waiting_count;
     for (size_t i = 0; i < AT_A_TIME && core->hints_left > 0; i++) {
         struct hf_list *node = hf__list_pop(&core->waiting);
+        if (!node) break; /* as many as are counted are there */
         hf__list_append(&core->waiting, node);
         core->hints_left--;
         hf__attempt_hint(core, HF_CONTAINER(node, struct hf_attempt, of_waiting), now_us);
