@@ -140,7 +140,7 @@ const char *hf__refuses_by_grant(const struct hf_record *record, const struct hf
 void hf__attempt_session_ready(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
 void hf__attempt_fail(struct hf_core *core, struct hf_attempt *attempt,
                       const struct hf_error *error, int64_t now_us);
-/* The session that it waits for cannot be made, for now. */
+/* Creating the session that it waits for has failed; it is tried again. */
 void hf__attempt_session_fails(struct hf_core *core, struct hf_attempt *attempt,
                                const struct hf_error *error);
 /* Whoever waits is told of a hint (hint.c). */
