@@ -7,14 +7,6 @@
 
 #include "base/text.h"
 
-/* Bytes that end the fast path through a string: quote, backslash, control, non-ASCII. */
-static const unsigned char string_stop[256] = {
-    [0 ... 31] = 1,
-    ['"'] = 1,
-    ['\\'] = 1,
-    [128 ... 255] = 1,
-};
-
 static bool fail_at(struct hf_json_reader *r, const char *at, int code, const char *what)
 {
     if (r->failed) return false;
@@ -263,7 +255,7 @@ static bool scan_plain(struct hf_json_reader *r)
 {
     const char *at = r->at, *end = r->end;
     for (;;) {
-        while (at < end && !string_stop[(unsigned char)*at]) at++;
+        at += hf__plain_run(at, end);
         if (at == end || (unsigned char)*at < 0x80) break;
         size_t len = hf__utf8_sequence(at, end);
         if (len == 0) break;

@@ -26,45 +26,57 @@ void hf__json_close(struct hf_json_writer *w, char bracket)
     w->comma = true;
 }
 
-static void put_escape(struct hf_buf *buf, unsigned char c)
+/* Up to six bytes; how many. */
+static size_t escape(unsigned char c, char *ret)
 {
-    static const char named[] = "\b\f\n\r\t\"\\";
-    static const char letters[] = "bfnrt\"\\";
-    const char *found = c ? strchr(named, c) : NULL;
-    if (found) {
-        hf__buf_char(buf, '\\');
-        hf__buf_char(buf, letters[found - named]);
-    } else {
-        hf__buf_printf(buf, "\\u%04x", c);
-    }
+    static const char letters[128] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r',
+                                      ['\t'] = 't', ['"'] = '"',  ['\\'] = '\\'};
+    static const char digits[] = "0123456789abcdef";
+    ret[0] = '\\';
+    ret[1] = letters[c] ? letters[c] : 'u';
+    if (letters[c]) return 2;
+    ret[2] = ret[3] = '0';
+    ret[4] = digits[c >> 4];
+    ret[5] = digits[c & 15];
+    return 6;
 }
 
-/* Bytes that end the fast path: quote, backslash, control, non-ASCII. */
-static const unsigned char stops[256] = {[0 ... 31] = 1, ['"'] = 1, ['\\'] = 1, [128 ... 255] = 1};
+static bool must_escape(char c)
+{
+    return (unsigned char)c < 0x20 || c == '"' || c == '\\';
+}
+
+/* As many bytes as must be escaped, one after the other; where they end. */
+static const char *put_escapes(struct hf_buf *buf, const char *at, const char *end)
+{
+    char room[6 * 64];
+    do {
+        size_t len = 0;
+        while (at < end && must_escape(*at) && len <= sizeof room - 6)
+            len += escape((unsigned char)*at++, room + len);
+        hf__buf_add(buf, room, len);
+        if (len <= sizeof room - 6) return at;
+    } while (true);
+}
 
 static void put_quoted(struct hf_buf *buf, struct hf_slice text)
 {
     const char *at = text.ptr, *end = hf__slice_end(text), *from = at;
     hf__buf_char(buf, '"');
-    while (at < end) {
-        if (!stops[(unsigned char)*at]) {
-            at++;
-            continue;
-        }
-        size_t len = (unsigned char)*at >= 0x80 ? hf__utf8_sequence(at, end) : 1;
-        if (len == 0) {
-            buf->failed = true;
-            return;
-        }
+    while ((at += hf__plain_run(at, end)) < end) {
         if ((unsigned char)*at >= 0x80) {
+            size_t len = hf__utf8_sequence(at, end);
+            if (len == 0) {
+                buf->failed = true;
+                return;
+            }
             at += len;
             continue;
         }
-        hf__buf_add(buf, from, (size_t)(at - from));
-        put_escape(buf, (unsigned char)*at++);
-        from = at;
+        if (at > from) hf__buf_add(buf, from, (size_t)(at - from));
+        from = at = put_escapes(buf, at, end);
     }
-    hf__buf_add(buf, from, (size_t)(end - from));
+    if (end > from) hf__buf_add(buf, from, (size_t)(end - from));
     hf__buf_char(buf, '"');
 }
 

@@ -59,35 +59,38 @@ size_t hf__base64_encode(const void *data, size_t len, char *ret)
     return (size_t)(out - ret);
 }
 
-static int base64_value(char c)
-{
-    if (c >= 'A' && c <= 'Z') return c - 'A';
-    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-    if (c >= '0' && c <= '9') return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
+/* The value of a digit plus one; 0: it is none. */
+static const unsigned char base64_values[256] = {
+    ['A'] = 1,  ['B'] = 2,  ['C'] = 3,  ['D'] = 4,  ['E'] = 5,  ['F'] = 6,  ['G'] = 7,  ['H'] = 8,
+    ['I'] = 9,  ['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14, ['O'] = 15, ['P'] = 16,
+    ['Q'] = 17, ['R'] = 18, ['S'] = 19, ['T'] = 20, ['U'] = 21, ['V'] = 22, ['W'] = 23, ['X'] = 24,
+    ['Y'] = 25, ['Z'] = 26, ['a'] = 27, ['b'] = 28, ['c'] = 29, ['d'] = 30, ['e'] = 31, ['f'] = 32,
+    ['g'] = 33, ['h'] = 34, ['i'] = 35, ['j'] = 36, ['k'] = 37, ['l'] = 38, ['m'] = 39, ['n'] = 40,
+    ['o'] = 41, ['p'] = 42, ['q'] = 43, ['r'] = 44, ['s'] = 45, ['t'] = 46, ['u'] = 47, ['v'] = 48,
+    ['w'] = 49, ['x'] = 50, ['y'] = 51, ['z'] = 52, ['0'] = 53, ['1'] = 54, ['2'] = 55, ['3'] = 56,
+    ['4'] = 57, ['5'] = 58, ['6'] = 59, ['7'] = 60, ['8'] = 61, ['9'] = 62, ['+'] = 63, ['/'] = 64,
+};
 
 bool hf__base64_decode(struct hf_slice text, void *ret, size_t *ret_len)
 {
+    const unsigned char *in = (const unsigned char *)text.ptr;
     unsigned char *out = ret;
     if (text.len % 4 != 0) return false;
     size_t padding = 0;
-    while (padding < 2 && padding < text.len && text.ptr[text.len - 1 - padding] == '=') padding++;
-    size_t digits = text.len - padding;
-    uint32_t bits = 0;
-    unsigned have = 0;
-    for (size_t i = 0; i < digits; i++) {
-        int value = base64_value(text.ptr[i]);
-        if (value < 0) return false;
-        bits = bits << 6 | (uint32_t)value;
-        have += 6;
-        if (have >= 8) {
-            have -= 8;
-            *out++ = (unsigned char)(bits >> have);
-            bits &= (1u << have) - 1;
+    while (padding < 2 && padding < text.len && in[text.len - 1 - padding] == '=') padding++;
+    for (size_t at = 0; at < text.len; at += 4) {
+        size_t digits = at + 4 < text.len ? 4 : 4 - padding;
+        uint32_t bits = 0;
+        for (size_t i = 0; i < 4; i++) {
+            unsigned value = i < digits ? base64_values[in[at + i]] : 1;
+            if (value == 0) return false;
+            bits = bits << 6 | (value - 1);
         }
+        *out++ = (unsigned char)(bits >> 16);
+        if (digits > 2) *out++ = (unsigned char)(bits >> 8);
+        if (digits > 3) *out++ = (unsigned char)bits;
+        else if (bits & (digits == 3 ? 0xffu : 0xffffu)) return false; /* unused bits */
     }
-    if (bits != 0) return false; /* unused bits */
     *ret_len = (size_t)(out - (unsigned char *)ret);
     return true;
 }
@@ -117,6 +120,28 @@ static size_t ascii_run(const char *at, const char *end)
         memcpy(&word, at, sizeof word);
         if (word & 0x8080808080808080u) break;
     }
+    return (size_t)(at - from);
+}
+
+/* Whether one of eight bytes may be a quote, a backslash, a control character or not ASCII. */
+static bool may_stop(uint64_t word)
+{
+    const uint64_t each = 0x0101010101010101u, high = 0x8080808080808080u;
+    uint64_t quote = word ^ (each * '"'), slash = word ^ (each * '\\');
+    uint64_t below = (word - each * 0x20) | (quote - each) | (slash - each);
+    return ((word | below) & high) != 0;
+}
+
+size_t hf__plain_run(const char *at, const char *end)
+{
+    static const bool stops[256] = {
+        [0 ... 31] = true, ['"'] = true, ['\\'] = true, [128 ... 255] = true};
+    const char *from = at;
+    for (uint64_t word; end - at >= (ptrdiff_t)sizeof word; at += sizeof word) {
+        memcpy(&word, at, sizeof word);
+        if (may_stop(word)) break;
+    }
+    while (at < end && !stops[(unsigned char)*at]) at++;
     return (size_t)(at - from);
 }
 

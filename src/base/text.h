@@ -36,6 +36,9 @@ bool hf__base64_decode(struct hf_slice text, void *ret, size_t *ret_len);
  */
 size_t hf__utf8_sequence(const char *at, const char *end);
 
+/* How many leading bytes a JSON string has as they are: no quote, no escape, nothing beyond ASCII. */
+size_t hf__plain_run(const char *at, const char *end);
+
 bool hf__utf8_valid(struct hf_slice text);
 
 /* Decimal digits with an optional minus, whole slice, in range; false otherwise. */

@@ -219,6 +219,25 @@ TEST(what_is_written_reads_back)
     hf__arena_free(&arena);
 }
 
+TEST(every_byte_that_must_be_escaped_is_however_many_follow_each_other)
+{
+    char text[1000];
+    for (size_t i = 0; i < sizeof text; i++) text[i] = (char)(i % 33 == 32 ? '"' : i % 33);
+    struct hf_buf buf;
+    struct hf_json_writer w;
+    struct hf_json_reader r;
+    struct hf_arena arena = {0};
+    struct hf_slice back;
+    hf__buf_init(&buf, 1 << 20);
+    hf__json_writer_init(&w, &buf);
+    hf__json_put_string(&w, hf__slice(text, sizeof text));
+    hf__json_reader_init(&r, hf__buf_view(&buf), LIMIT, &arena);
+    CHECK(hf__json_string(&r, &back));
+    CHECK(hf__slice_eq(back, hf__slice(text, sizeof text)));
+    hf__arena_free(&arena);
+    hf__buf_free(&buf);
+}
+
 TEST(the_writer_refuses_bad_utf8)
 {
     struct hf_buf buf;
@@ -255,6 +274,7 @@ int main(int argc, char **argv)
         RUN(pulls_values_as_they_are),
         RUN(the_first_error_stays),
         RUN(what_is_written_reads_back),
+        RUN(every_byte_that_must_be_escaped_is_however_many_follow_each_other),
         RUN(the_writer_refuses_bad_utf8),
         RUN(survives_want_of_memory),
     };

@@ -84,6 +84,22 @@ TEST(utf8_is_checked_strictly)
     }
 }
 
+TEST(a_plain_run_ends_where_json_needs_more_than_the_byte_itself)
+{
+    char text[40];
+    for (int c = 0; c < 256; c++) {
+        bool plain = c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+        for (size_t at = 0; at < sizeof text; at++) {
+            memset(text, 'x', sizeof text);
+            text[at] = (char)c;
+            hf_test_note("byte %d at %zu", c, at);
+            CHECK_INT((long long)hf__plain_run(text, text + sizeof text),
+                      (long long)(plain ? sizeof text : at));
+        }
+    }
+    CHECK_INT((long long)hf__plain_run(text, text), 0);
+}
+
 TEST(integers_are_parsed_whole_or_not_at_all)
 {
     static const struct {
@@ -226,6 +242,7 @@ int main(int argc, char **argv)
         RUN(base64_refuses_everything_else),
         RUN(hex_is_lower_case),
         RUN(utf8_is_checked_strictly),
+        RUN(a_plain_run_ends_where_json_needs_more_than_the_byte_itself),
         RUN(integers_are_parsed_whole_or_not_at_all),
         RUN(instants_are_read_as_aws_and_http_write_them),
         RUN(dates_and_days_are_inverse),
