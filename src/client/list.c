@@ -10,7 +10,11 @@
 #include "format/keyed.h"
 #include "item/key_condition.h"
 
-enum { PAGE = 100, PAGE_MAX = 10000 };
+enum {
+    PAGE = 100,
+    PAGE_MAX = 10000,
+    PAGE_BYTES = 128 * 1024, /* a service that prints a page does nothing else meanwhile */
+};
 
 struct page {
     struct hf_list_page page;
@@ -215,6 +219,7 @@ static int prepare(struct listing *listing, const struct hf_list_options *option
         .consistent = true,
         .has_limit = true,
         .limit = options->limit ? options->limit : PAGE,
+        .page_bytes = PAGE_BYTES,
     };
     hf__inspection_init(&listing->inspection, core, arena);
     if (options->name) {

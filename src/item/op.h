@@ -76,6 +76,8 @@ struct hf_op {
     /* How hard to try; 0 is the store's default. Not part of the request on the wire. */
     int attempts;
     int timeout_ms;
+    /* QUERY, SCAN: bytes of items looked at, at most. DynamoDB's own 1 MiB holds in any case. */
+    size_t page_bytes;
 };
 
 struct hf_table_info {

@@ -28,6 +28,7 @@ struct hf_loop {
     /* Events not yet delivered in this round, so that unwatching can withdraw them. */
     struct epoll_event *pending;
     int pending_count;
+    struct hf_sleeper *sleeper;
 };
 
 static void wake(struct hf_loop *loop)
@@ -81,12 +82,20 @@ static bool run_tasks(struct hf_loop *loop)
 }
 
 /* Not while tasks wait or the loop is to stop: whoever brought that about may not have woken it. */
-static bool may_sleep(struct hf_loop *loop)
+static bool is_idle(struct hf_loop *loop)
 {
     pthread_mutex_lock(&loop->mutex);
-    bool may = hf__list_empty(&loop->tasks) && !loop->stopping;
+    bool idle = hf__list_empty(&loop->tasks) && !loop->stopping;
     pthread_mutex_unlock(&loop->mutex);
-    return may;
+    return idle;
+}
+
+/* How long it may sleep; then the sleeper has agreed. */
+static int sleep_ms(struct hf_loop *loop)
+{
+    int ms = is_idle(loop) ? wait_ms(loop) : 0;
+    if (ms != 0 && loop->sleeper && !loop->sleeper->may_sleep(loop->sleeper)) return 0;
+    return ms;
 }
 
 static void deliver(struct hf_loop *loop, struct epoll_event *events, int count)
@@ -106,7 +115,9 @@ static void *run(void *arg)
     struct hf_loop *loop = arg;
     struct epoll_event events[EVENTS];
     while (run_tasks(loop)) {
-        int count = epoll_wait(loop->epoll_fd, events, EVENTS, may_sleep(loop) ? wait_ms(loop) : 0);
+        int ms = sleep_ms(loop);
+        int count = epoll_wait(loop->epoll_fd, events, EVENTS, ms);
+        if (ms != 0 && loop->sleeper) loop->sleeper->woke(loop->sleeper);
         if (count > 0) deliver(loop, events, count);
         run_timers(loop);
     }
@@ -185,7 +196,7 @@ void hf__loop_post(struct hf_loop *loop, struct hf_task *task)
     if (task->node.next && !hf__list_empty(&task->node)) abort();
     hf__list_append(&loop->tasks, &task->node);
     pthread_mutex_unlock(&loop->mutex);
-    /* may_sleep: the loop looks for tasks before it sleeps, so its own thread need not wake it. */
+    /* is_idle: the loop looks for tasks before it sleeps, so its own thread need not wake it. */
     if (first && !on_own_thread(loop)) wake(loop);
 }
 
@@ -226,6 +237,11 @@ void hf__loop_call(struct hf_loop *loop, void (*call)(void *user), void *user)
     pthread_mutex_unlock(&at.mutex);
     pthread_cond_destroy(&at.over);
     pthread_mutex_destroy(&at.mutex);
+}
+
+void hf__loop_set_sleeper(struct hf_loop *loop, struct hf_sleeper *sleeper)
+{
+    loop->sleeper = sleeper;
 }
 
 bool hf__loop_is_here(const struct hf_loop *loop)

@@ -38,6 +38,12 @@ struct hf_watch {
     void (*ready)(struct hf_watch *watch, uint32_t events); /* EPOLLIN, EPOLLOUT, … */
 };
 
+/* For one who need not be woken while the loop is awake. */
+struct hf_sleeper {
+    bool (*may_sleep)(struct hf_sleeper *sleeper); /* false: it must not, there is work */
+    void (*woke)(struct hf_sleeper *sleeper);
+};
+
 int hf__loop_new(const struct hf_clock *clock, struct hf_loop **ret, struct hf_error *reterr);
 
 /* Until then the loop belongs to the thread that made it, and afterwards to its own. */
@@ -51,6 +57,8 @@ void hf__loop_post(struct hf_loop *loop, struct hf_task *task);
 
 /* From any thread: runs it on the loop's own, and waits until it has. */
 void hf__loop_call(struct hf_loop *loop, void (*call)(void *user), void *user);
+
+void hf__loop_set_sleeper(struct hf_loop *loop, struct hf_sleeper *sleeper); /* NULL: none */
 
 /* Whether this is the loop's own thread. */
 bool hf__loop_is_here(const struct hf_loop *loop);

@@ -67,6 +67,8 @@ struct hf_database {
     struct hf_table table; /* the last one used, for the rest of a transaction */
     struct hf_arena table_memory;
     struct hf_buf scratch; /* for an item's JSON */
+    size_t longest;        /* item, as JSON, that is read here; 0: any */
+    bool declined;         /* one was longer, and was not */
 };
 
 /*

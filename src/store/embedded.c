@@ -34,6 +34,7 @@ enum {
     LARGEST_BATCH = 1024,
     LONGEST_TRANSACTION_US = 50000,
     SWEEP_BATCH = 500,
+    LONGEST_HERE = 32 * 1024, /* longer items are for the readers: read_here */
 };
 
 struct queue {
@@ -461,11 +462,11 @@ static void submit(struct hf_store *store, struct hf_call *call)
     bool writes = hf__op_is_write(&call->op) || e->reader_count == 0;
     struct queue *queue = writes ? &e->writes : &e->reads;
     pthread_mutex_lock(&e->mutex);
-    bool first = hf__list_empty(&queue->calls);
-    hf__list_append(&queue->calls, &call->node);
     /* The writer takes all there is, a reader one. */
-    if (writes ? first && !e->corked : true) pthread_cond_signal(&queue->filled);
+    bool wakes = !writes || (hf__list_empty(&queue->calls) && !e->corked);
+    hf__list_append(&queue->calls, &call->node);
     pthread_mutex_unlock(&e->mutex);
+    if (wakes) pthread_cond_signal(&queue->filled); /* who is woken finds the mutex free */
 }
 
 /* Whichever spare's place is free, locked; a database in memory has none. */
@@ -487,7 +488,16 @@ static bool is_corker(struct embedded *e)
            pthread_equal(e->corker, pthread_self());
 }
 
+/* With the spare's place locked. */
+static void put_spare_back(struct spare_reader *spare)
+{
+    if (spare->db.handle) hf__database_rollback(&spare->db);
+    pthread_mutex_unlock(&spare->mutex);
+}
+
 /*
+ * A caller that reads here is not to be kept long: what takes long is for a reader's thread.
+ *
  * Whoever has corked the store reads several times in one transaction: what was asked for by then
  * was asked for before the transaction began, or is answered as of a moment since.
  */
@@ -500,12 +510,15 @@ static bool read_here(struct hf_store *store, struct hf_call *call)
     struct spare_reader *spare = goes_on && e->reading ? e->reading : find_spare_reader(e);
     if (!spare) return false;
     if (!goes_on || !e->reading) good = begin_reading(e, &spare->db, &error);
+    spare->db.longest = LONGEST_HERE;
+    spare->db.declined = false;
     if (good) answer_from(e, &spare->db, call);
-    if (good && goes_on) {
-        e->reading = spare;
-    } else {
-        if (spare->db.handle) hf__database_rollback(&spare->db);
-        pthread_mutex_unlock(&spare->mutex);
+    bool declined = spare->db.declined;
+    if (good && goes_on) e->reading = spare;
+    else put_spare_back(spare);
+    if (declined) {
+        call->answer = (struct hf_answer){0};
+        return false;
     }
     if (good) complete(e, call);
     else fail(e, call, &error);
@@ -550,15 +563,15 @@ static void cork_store(struct hf_store *store, bool corked)
 {
     struct embedded *e = (struct embedded *)store;
     if (!corked && e->reading) {
-        hf__database_rollback(&e->reading->db);
-        pthread_mutex_unlock(&e->reading->mutex);
+        put_spare_back(e->reading);
         e->reading = NULL;
     }
     pthread_mutex_lock(&e->mutex);
     if (corked) e->corker = pthread_self();
     __atomic_store_n(&e->corked, corked, __ATOMIC_RELAXED);
-    if (!corked && !hf__list_empty(&e->writes.calls)) pthread_cond_signal(&e->writes.filled);
+    bool wakes = !corked && !hf__list_empty(&e->writes.calls);
     pthread_mutex_unlock(&e->mutex);
+    if (wakes) pthread_cond_signal(&e->writes.filled);
 }
 
 /* A database in memory is this process's alone, and tells it by itself. */

@@ -56,6 +56,7 @@ static int collect(struct hf_execution *x, sqlite3_stmt *row)
 {
     struct hf_item *items = NULL;
     size_t count = 0, capacity = 0, seen_size = 0;
+    size_t most = x->op->page_bytes ? x->op->page_bytes : PAGE_SIZE;
     int64_t seen = 0;
     int result;
     while ((result = sqlite3_step(row)) == SQLITE_ROW) {
@@ -70,7 +71,7 @@ static int collect(struct hf_execution *x, sqlite3_stmt *row)
             items[count++] =
                 x->op->projection ? hf__projection_apply(x->arena, x->op->projection, item) : item;
         }
-        if ((x->op->has_limit && seen >= x->op->limit) || seen_size > PAGE_SIZE) {
+        if ((x->op->has_limit && seen >= x->op->limit) || seen_size > most) {
             struct hf_key_schema schema = hf__x_copy_schema(x);
             x->answer->last_key = hf__key_of(x->arena, &schema, item);
             break;

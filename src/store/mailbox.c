@@ -1,11 +1,29 @@
 #include "store/mailbox.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "store/store.h"
+
+/*
+ * QUIET -> RUNG by the one who rings, who then writes to the descriptor; -> QUIET by hf__mailbox_run,
+ * after it has emptied the descriptor and before it looks for calls. So there is one write for many
+ * rings, and none is lost. The write may come late: then it wakes the owner once for nothing. No mutex
+ * is held across it, and nothing waits for it: the owner that it wakes may take the processor.
+ *
+ * QUIET or RUNG -> ATTENDED or MISSED by the owner, ATTENDED -> MISSED by whoever rings, which costs
+ * no system call; -> ATTENDED by hf__mailbox_run. The owner goes away from ATTENDED only.
+ */
+enum { QUIET, RUNG, ATTENDED, MISSED };
+
+static bool turn(struct hf_mailbox *mailbox, int from, int to)
+{
+    return __atomic_compare_exchange_n(&mailbox->bell, &from, to, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE);
+}
 
 int hf__mailbox_open(struct hf_mailbox *mailbox, struct hf_error *reterr)
 {
@@ -18,8 +36,19 @@ int hf__mailbox_open(struct hf_mailbox *mailbox, struct hf_error *reterr)
     return hf__error_no_memory(reterr);
 }
 
+void hf__mailbox_hold(struct hf_mailbox *mailbox)
+{
+    __atomic_fetch_add(&mailbox->held, 1, __ATOMIC_RELAXED);
+}
+
+void hf__mailbox_let_go(struct hf_mailbox *mailbox)
+{
+    __atomic_fetch_sub(&mailbox->held, 1, __ATOMIC_RELEASE);
+}
+
 void hf__mailbox_close(struct hf_mailbox *mailbox)
 {
+    while (__atomic_load_n(&mailbox->held, __ATOMIC_ACQUIRE) > 0) sched_yield();
     pthread_mutex_destroy(&mailbox->mutex);
     close(mailbox->fd);
 }
@@ -34,22 +63,44 @@ void hf__mailbox_put(struct hf_mailbox *mailbox, struct hf_call *call)
 void hf__mailbox_ring(struct hf_mailbox *mailbox)
 {
     const uint64_t one = 1;
-    pthread_mutex_lock(&mailbox->mutex);
-    bool first = !mailbox->rung;
-    mailbox->rung = true;
-    /* Under the mutex: its owner may close it as soon as the last call has come back. */
-    if (first && write(mailbox->fd, &one, sizeof one) < 0) mailbox->rung = false;
-    pthread_mutex_unlock(&mailbox->mutex);
+    while (!turn(mailbox, QUIET, RUNG)) {
+        int bell = __atomic_load_n(&mailbox->bell, __ATOMIC_ACQUIRE);
+        if (bell == RUNG || bell == MISSED || turn(mailbox, ATTENDED, MISSED)) return;
+    }
+    ssize_t written = write(mailbox->fd, &one, sizeof one);
+    (void)written; /* a full counter wakes just as well */
+}
+
+void hf__mailbox_hush(struct hf_mailbox *mailbox)
+{
+    uint64_t rings;
+    ssize_t got = read(mailbox->fd, &rings, sizeof rings);
+    (void)got;
+}
+
+void hf__mailbox_attend(struct hf_mailbox *mailbox)
+{
+    if (!turn(mailbox, RUNG, MISSED)) turn(mailbox, QUIET, ATTENDED);
+}
+
+bool hf__mailbox_leave(struct hf_mailbox *mailbox)
+{
+    turn(mailbox, ATTENDED, QUIET);
+    return __atomic_load_n(&mailbox->bell, __ATOMIC_ACQUIRE) != MISSED;
 }
 
 void hf__mailbox_run(struct hf_mailbox *mailbox)
 {
     struct hf_list calls;
-    uint64_t rings;
     hf__list_init(&calls);
+    int bell = __atomic_load_n(&mailbox->bell, __ATOMIC_ACQUIRE);
+    if (bell == QUIET || bell == RUNG) {
+        hf__mailbox_hush(mailbox);
+        turn(mailbox, RUNG, QUIET);
+    } else {
+        turn(mailbox, MISSED, ATTENDED);
+    }
     pthread_mutex_lock(&mailbox->mutex);
-    if (mailbox->rung && read(mailbox->fd, &rings, sizeof rings) < 0) rings = 0;
-    mailbox->rung = false;
     hf__list_splice(&calls, &mailbox->calls);
     pthread_mutex_unlock(&mailbox->mutex);
     for (struct hf_list *node; (node = hf__list_pop(&calls)) != NULL;) {

@@ -124,8 +124,14 @@ bool hf__store_read_here(struct hf_store *store, struct hf_call *call)
 void hf__call_done_of_many(struct hf_store *store, struct hf_call *call, struct hf_mailbox **last)
 {
     struct hf_mailbox *mailbox = call ? call->mailbox : NULL;
-    if (*last && *last != mailbox) hf__mailbox_ring(*last);
-    *last = mailbox;
+    if (*last != mailbox) {
+        if (mailbox) hf__mailbox_hold(mailbox);
+        if (*last) {
+            hf__mailbox_ring(*last);
+            hf__mailbox_let_go(*last);
+        }
+        *last = mailbox;
+    }
     if (!call) return;
     if (store->observe) store->observe(store->observe_user, call);
     if (mailbox) hf__mailbox_put(mailbox, call);
