@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -258,6 +259,7 @@ static void dismantle(struct hf_service *service)
     if (service->client && service->sessions) hf__sessions_stop(service);
     if (service->client) hf__client_leave_locks(service->client);
     hf__server_stop(service->server);
+    if (service->scribe) hf__loop_stop(service->scribe);
     if (service->loop) hf__loop_stop(service->loop);
     if (service->client) hf_client_close(service->client, CLOSE_MS);
     hf__events_stop(service->events); /* the last locks have ended */
@@ -270,6 +272,14 @@ static void dismantle(struct hf_service *service)
     pthread_mutex_destroy(&service->rates.mutex);
     hf__arena_free(&service->arena);
     hf__free(service);
+}
+
+/* On the scribe's thread: it does what can wait. */
+static void stand_back(void *user)
+{
+    enum { NICE = 10 };
+    (void)user;
+    setpriority(PRIO_PROCESS, 0, NICE);
 }
 
 int hf__service_start(const struct hf_serve_options *options, struct hf_service **ret,
@@ -305,6 +315,9 @@ int hf__service_start(const struct hf_serve_options *options, struct hf_service 
     int code = service->arena.failed ? hf__error_no_memory(reterr) : 0;
     if (code == 0) code = open_store(service, options, reterr);
     if (code == 0) code = hf__loop_new(service->store->clock, &service->loop, reterr);
+    if (code == 0) code = hf__loop_new(service->store->clock, &service->scribe, reterr);
+    if (code == 0) code = hf__loop_start(service->scribe, reterr);
+    if (code == 0) hf__loop_call(service->scribe, stand_back, NULL);
     if (code == 0) code = open_client(service, options, reterr);
     if (code == 0) code = open_v1(service, options, reterr);
     if (code == 0) code = start_parts(service, options, reterr);

@@ -7,6 +7,9 @@
 
 /* The body; false if it was refused, which is answered. */
 bool hf__v2_read(struct hf_exchange *exchange, uint32_t allowed, struct hf_v2_body *ret);
+/* Has a long body read beside the loop; then, or if it is short, goes on to call hf__v2_read. */
+void hf__v2_read_first(struct hf_exchange *exchange, uint32_t allowed,
+                       void (*then)(struct hf_exchange *exchange));
 /* The lock's name in the path, which the format must like, and to which the caller may do this (0:
  * there is nothing to ask); NULL if it was refused. */
 const char *hf__v2_name(struct hf_exchange *exchange, enum hf_right right);

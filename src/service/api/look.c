@@ -9,7 +9,12 @@
 #include "client/info_json.h"
 #include "service/api/lock.h"
 
-enum { PAGE = 100, PAGE_MOST = 1000, NAME_MOST = 1024 };
+enum {
+    PAGE = 100,
+    PAGE_MOST = 1000,
+    NAME_MOST = 1024,
+    BODY_MOST = 64 * 1024, /* of a call that brings nothing to store */
+};
 
 /* ---- what may not be ---- */
 
@@ -27,9 +32,45 @@ static void answer_forbidden(struct hf_exchange *exchange)
 
 /* ---- requests ---- */
 
+/* A body that was read beside the loop. */
+struct long_body {
+    uint32_t allowed;
+    void (*then)(struct hf_exchange *exchange);
+    struct hf_v2_body body;
+    int code;
+    struct hf_error error;
+};
+
+static void read_aside(struct hf_exchange *exchange)
+{
+    struct long_body *read = exchange->read;
+    read->code = hf__v2_body(&exchange->arena, hf__buf_view(&exchange->body), read->allowed,
+                             &read->body, &read->error);
+    hf__exchange_again(exchange, read->then);
+}
+
+void hf__v2_read_first(struct hf_exchange *exchange, uint32_t allowed,
+                       void (*then)(struct hf_exchange *exchange))
+{
+    if (exchange->body.len <= HF_SMALL) {
+        then(exchange);
+        return;
+    }
+    struct long_body *read = hf__arena_zalloc(&exchange->arena, 1, sizeof *read);
+    if (!read) {
+        hf__answer_error(exchange, 503, "no-memory", "out of memory");
+        return;
+    }
+    read->allowed = allowed;
+    read->then = then;
+    exchange->read = read;
+    hf__exchange_aside(exchange, read_aside);
+}
+
 bool hf__v2_read(struct hf_exchange *exchange, uint32_t allowed, struct hf_v2_body *ret)
 {
     struct hf_error error;
+    const struct long_body *read = exchange->read;
     struct hf_slice text = hf__buf_view(&exchange->body);
     const char *type = hf__exchange_header(exchange, "Content-Type");
     if (text.len > 0 && (!type || strncasecmp(type, "application/json", 16) != 0)) {
@@ -37,9 +78,15 @@ bool hf__v2_read(struct hf_exchange *exchange, uint32_t allowed, struct hf_v2_bo
                          "Content-Type: a body must be application/json");
         return false;
     }
-    int code = hf__v2_body(&exchange->arena, text, allowed, ret, &error);
+    if (!read && text.len > BODY_MOST) {
+        hf__answer_error(exchange, 413, "too-large", "the body of this call has at most %d bytes",
+                         BODY_MOST);
+        return false;
+    }
+    int code = read ? read->code : hf__v2_body(&exchange->arena, text, allowed, ret, &error);
+    if (read) *ret = read->body;
     if (code == 0) return true;
-    hf__answer_failure(exchange, code, &error);
+    hf__answer_failure(exchange, code, read ? &read->error : &error);
     return false;
 }
 
@@ -79,16 +126,13 @@ int64_t hf__left_for_caller(int64_t left_ms, int64_t lease_ms)
 struct look {
     struct hf_inspection inspection;
     bool has_record;
+    size_t size; /* of the record */
 };
 
-static void answer(struct hf_exchange *exchange)
+static void show(struct hf_exchange *exchange)
 {
     const struct look *look = exchange->user;
     struct hf_json_writer json;
-    if (!look->has_record) {
-        answer_absent(exchange);
-        return;
-    }
     struct hf_lock_info *info = hf__inspected(exchange->service->client, &look->inspection);
     if (!info) {
         hf__answer_error(exchange, 503, "no-memory", "out of memory");
@@ -99,6 +143,14 @@ static void answer(struct hf_exchange *exchange)
     hf__info_put(&json, info, false);
     hf_lock_info_free(info);
     hf__answer_end(exchange, &json);
+}
+
+static void answer(struct hf_exchange *exchange)
+{
+    const struct look *look = exchange->user;
+    if (!look->has_record) answer_absent(exchange);
+    else if (look->size > HF_SMALL) hf__exchange_aside(exchange, show);
+    else show(exchange);
 }
 
 static void got_session(struct hf_exchange *exchange, const struct hf_answer *got);
@@ -130,6 +182,7 @@ static void got_record(struct hf_exchange *exchange, const struct hf_answer *got
         return;
     }
     look->has_record = got->has_item;
+    look->size = hf__item_size(got->item);
     hf__inspection_time(&look->inspection, got);
     hf__inspection_add(&look->inspection, exchange->parts[2], got->has_item, got->item);
     read_on(exchange);
@@ -152,14 +205,10 @@ void hf__v2_get(struct hf_exchange *exchange)
 
 /* ---- many ---- */
 
-static void listed(void *user, int code, struct hf_list_page *page, const struct hf_error *error)
+static void show_page(struct hf_exchange *exchange)
 {
-    struct hf_exchange *exchange = user;
+    struct hf_list_page *page = exchange->shown;
     struct hf_json_writer json;
-    if (code != 0) {
-        hf__answer_failure(exchange, code, error);
-        return;
-    }
     hf__answer_begin(exchange, 200, &json);
     hf__json_put_name(&json, "locks");
     hf__json_open(&json, '[');
@@ -173,6 +222,21 @@ static void listed(void *user, int code, struct hf_list_page *page, const struct
     hf__put_text(&json, "cursor", page->cursor);
     hf_list_page_free(page);
     hf__answer_end(exchange, &json);
+}
+
+static void listed(void *user, int code, struct hf_list_page *page, const struct hf_error *error)
+{
+    enum { FEW = 32 };
+    struct hf_exchange *exchange = user;
+    if (code != 0) {
+        hf__answer_failure(exchange, code, error);
+        return;
+    }
+    size_t size = 0;
+    for (size_t i = 0; i < page->count; i++) size += page->locks[i].data_size;
+    exchange->shown = page;
+    if (page->count > FEW || size > HF_SMALL) hf__exchange_aside(exchange, show_page);
+    else show_page(exchange);
 }
 
 void hf__v2_list(struct hf_exchange *exchange)

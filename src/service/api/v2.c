@@ -23,7 +23,7 @@ enum { FORCE_MS = 60000 };
 
 /* ---- how a grant is shown ---- */
 
-static void answer_grant(struct hf_exchange *exchange, const struct hf_entry *entry, bool repeated)
+static void show_grant(struct hf_exchange *exchange, const struct hf_entry *entry, bool repeated)
 {
     struct hf_json_writer json;
     struct hf_lock_status status;
@@ -48,6 +48,27 @@ static void answer_grant(struct hf_exchange *exchange, const struct hf_entry *en
     if (status.lacks_data) exchange->answer.failed = true;
     if (repeated) hf__put_bool(&json, "repeated", true);
     hf__answer_end(exchange, &json);
+}
+
+static void show_aside(struct hf_exchange *exchange)
+{
+    struct hf_entry *entry = exchange->shown;
+    show_grant(exchange, entry, exchange->is_repeated);
+    hf__entry_unref(entry);
+}
+
+static void answer_grant(struct hf_exchange *exchange, struct hf_entry *entry, bool repeated)
+{
+    size_t size = 0;
+    hf_lock_data(entry->lock, &size);
+    if (size <= HF_SMALL) {
+        show_grant(exchange, entry, repeated);
+        return;
+    }
+    exchange->shown = entry;
+    exchange->is_repeated = repeated;
+    __atomic_add_fetch(&entry->refs, 1, __ATOMIC_RELAXED);
+    hf__exchange_aside(exchange, show_aside);
 }
 
 static void tell(const struct hf_entry *entry, const char *type, const char *reason,
@@ -343,16 +364,17 @@ static struct hf_entry *prepare(struct hf_exchange *exchange, const char *name,
     return entry;
 }
 
+static const uint32_t acquire_fields = BIT(WAIT) | BIT(LEASE) | BIT(MODE) | BIT(LIMIT) | BIT(DATA) |
+                                       BIT(DATA_BASE64) | BIT(KEEP_DATA) | BIT(ONLY_IF_EXISTS) |
+                                       BIT(SESSION) | BIT(IDEMPOTENCY_KEY) | BIT(ATTRIBUTES);
+
 static void begin_acquire(struct hf_exchange *exchange)
 {
     struct hf_service *service = exchange->service;
-    const uint32_t allowed = BIT(WAIT) | BIT(LEASE) | BIT(MODE) | BIT(LIMIT) | BIT(DATA) |
-                             BIT(DATA_BASE64) | BIT(KEEP_DATA) | BIT(ONLY_IF_EXISTS) |
-                             BIT(SESSION) | BIT(IDEMPOTENCY_KEY) | BIT(ATTRIBUTES);
     struct hf_v2_body body;
     struct hf_error error;
     const char *name = hf__v2_name(exchange, HF_RIGHT_LOCK);
-    if (!name || !hf__v2_read(exchange, allowed, &body)) return;
+    if (!name || !hf__v2_read(exchange, acquire_fields, &body)) return;
     if (!hf__v2_lease_is_good(exchange, body.lease_ms)) return;
     bool shared = is_shared(&body);
     if (hf__slice_is(body.mode, "exclusive") && body.limit > 0) {
@@ -404,7 +426,7 @@ static void begin_acquire(struct hf_exchange *exchange)
 
 void hf__v2_acquire(struct hf_exchange *exchange)
 {
-    begin_acquire(exchange);
+    hf__v2_read_first(exchange, acquire_fields, begin_acquire);
 }
 
 /* ---- by grant ---- */

@@ -18,6 +18,8 @@
 
 enum {
     READ_MOST = 16 * 1024, /* at a time */
+    THROWN_MOST = 256 * 1024,
+    SEND_MOST = 64 * 1024, /* of one answer, while others wait */
     KEPT_ROOM = 4096,      /* between two requests */
     EMPTY_LINES_MOST = 4,
 };
@@ -36,14 +38,16 @@ static ssize_t receive(struct hf_connection *connection, void *room, size_t size
 static ssize_t send_some(struct hf_connection *connection)
 {
     struct hf_slice first = hf__slice_skip(hf__buf_view(&connection->out), connection->out_at);
+    struct hf_slice then = connection->body;
+    if (then.len > SEND_MOST) then.len = SEND_MOST;
     if (connection->tls) {
-        struct hf_slice next = first.len ? first : connection->body;
+        struct hf_slice next = first.len ? first : then;
         return hf__tls_send(connection->tls, next.ptr, next.len);
     }
     struct iovec pieces[2] = {{(void *)(uintptr_t)first.ptr, first.len},
-                              {(void *)(uintptr_t)connection->body.ptr, connection->body.len}};
+                              {(void *)(uintptr_t)then.ptr, then.len}};
     struct msghdr message = {.msg_iov = first.len ? pieces : pieces + 1,
-                             .msg_iovlen = (first.len ? 1u : 0u) + (connection->body.len ? 1 : 0)};
+                             .msg_iovlen = (first.len ? 1u : 0u) + (then.len ? 1 : 0)};
     return sendmsg(connection->watch.fd, &message, MSG_NOSIGNAL);
 }
 
@@ -52,11 +56,16 @@ static bool has_unsent(const struct hf_connection *connection)
     return connection->out_at < connection->out.len || connection->body.len > 0;
 }
 
-/* True: all of it has been sent, or nothing can be. */
+/* True: all of it has been sent, or nothing can be. Of a long answer some, and then it is others' turn. */
 static bool flush(struct hf_connection *connection)
 {
+    size_t all = 0;
     while (has_unsent(connection) && !connection->broken) {
         if (!connection->writable) return false;
+        if (all >= SEND_MOST) {
+            hf__server_ready(connection->server, connection);
+            return false;
+        }
         ssize_t sent = send_some(connection);
         if (sent < 0 && errno == EINTR) continue;
         if (sent < 0 && errno == EAGAIN) connection->writable = false;
@@ -64,6 +73,7 @@ static bool flush(struct hf_connection *connection)
         else {
             size_t of_out = connection->out.len - connection->out_at;
             if ((size_t)sent < of_out) of_out = (size_t)sent;
+            all += (size_t)sent;
             connection->out_at += of_out;
             connection->body = hf__slice_skip(connection->body, (size_t)sent - of_out);
         }
@@ -107,12 +117,19 @@ static void complete(struct hf_connection *connection, bool received)
 
 /* ---- whose turn it is ---- */
 
+static void await(struct hf_connection *connection)
+{
+    connection->since_us = hf__service_now_us(connection->server->service);
+    hf__server_await(connection->server, connection, connection->state == HF_CONNECTION_LINGERING);
+}
+
 static void turn_to(struct hf_connection *connection, enum hf_connection_state state)
 {
     bool ours = state == HF_CONNECTION_WORKING || state == HF_CONNECTION_STREAMING;
     connection->state = state;
-    connection->since_us = ours ? -1 : hf__service_now_us(connection->server->service);
     connection->excused = false;
+    if (ours) hf__list_remove(&connection->turn);
+    else await(connection);
 }
 
 void hf__connection_close(struct hf_connection *connection)
@@ -146,12 +163,15 @@ static void finish(struct hf_connection *connection)
         hf__server_ready(connection->server, connection);
     } else {
         turn_to(connection, HF_CONNECTION_READING);
-        if (connection->readable || connection->hung_up)
+        connection->has_more = unread(connection).len > 0;
+        if (connection->readable || connection->hung_up || connection->has_more)
             hf__server_ready(connection->server, connection);
     }
 }
 
 /* ---- answering ---- */
+
+static bool read_stream(struct hf_connection *connection);
 
 static void respond(struct hf_exchange *exchange)
 {
@@ -160,8 +180,9 @@ static void respond(struct hf_exchange *exchange)
     if (draining && !connection->closes) connection->lingers = true;
     if (exchange->stream && exchange->head->is_old) connection->closes = true;
     hf__response_put(connection, exchange);
-    turn_to(connection, exchange->stream && !exchange->is_head_only ? HF_CONNECTION_STREAMING
-                                                                    : HF_CONNECTION_WRITING);
+    bool streams = exchange->stream && !exchange->is_head_only;
+    turn_to(connection, streams ? HF_CONNECTION_STREAMING : HF_CONNECTION_WRITING);
+    if (streams && !connection->broken) read_stream(connection); /* leaves with the head */
 }
 
 /* ---- a route has it ---- */
@@ -238,14 +259,12 @@ void hf__exchange_wake(struct hf_exchange *exchange)
     if (state == SUSPENDED) resume(exchange);
 }
 
-/* The next piece of a stream. False: there is none now. */
+/* Adds the next piece of a stream to what is to be sent. False: there is none now. */
 static bool read_stream(struct hf_connection *connection)
 {
     struct hf_exchange *exchange = connection->exchange;
     struct hf_buf *out = &connection->out;
     char room[HF_PIECE];
-    hf__buf_clear(out);
-    connection->out_at = 0;
     __atomic_store_n(&exchange->state, RUNNING, __ATOMIC_RELEASE);
     ssize_t got = hf__stream_read(exchange->stream, room, sizeof room);
     if (got == 0) {
@@ -273,7 +292,9 @@ static bool read_stream(struct hf_connection *connection)
 /* False: it waits for the caller, or for something to say. */
 static bool stream(struct hf_connection *connection)
 {
-    if (connection->suspended || !flush(connection)) return false;
+    if (!flush(connection) || connection->suspended) return false;
+    hf__buf_clear(&connection->out);
+    connection->out_at = 0;
     if (!connection->broken) return read_stream(connection);
     turn_to(connection, HF_CONNECTION_WRITING); /* which ends it */
     return true;
@@ -318,6 +339,10 @@ static bool keep(struct hf_connection *connection, struct hf_slice bytes)
         refuse_too_large(connection);
         return false;
     }
+    /* It is long indeed: room for all of it, so that it need not be moved again and again. */
+    if (exchange->body.cap < HF_SMALL && exchange->body.len + bytes.len >= HF_SMALL &&
+        exchange->head->length > HF_SMALL)
+        hf__buf_reserve(&exchange->body, (size_t)exchange->head->length - exchange->body.len);
     hf__buf_slice(&exchange->body, bytes);
     int64_t counted = (int64_t)exchange->body.len - HF_SMALL;
     if (counted > exchange->kept) hf__exchange_count_body(exchange, counted - exchange->kept);
@@ -446,18 +471,27 @@ static bool read_request(struct hf_connection *connection)
     return true;
 }
 
+bool hf__connection_is_long(const struct hf_connection *connection)
+{
+    if (connection->state == HF_CONNECTION_WRITING) return connection->body.len > SEND_MOST;
+    return connection->state == HF_CONNECTION_READING && connection->exchange &&
+           connection->exchange->body.len > HF_SMALL;
+}
+
 void hf__connection_advance(struct hf_connection *connection)
 {
     for (;;) {
         switch (connection->state) {
         case HF_CONNECTION_READING:
             flush(connection); /* 100 Continue, if it did not fit */
-            if (!read_request(connection)) return;
-            break;
+            connection->has_more = false;
+            if (read_request(connection)) break;
+            if (connection->state == HF_CONNECTION_READING && connection->readable)
+                hf__server_ready(connection->server, connection);
+            return;
         case HF_CONNECTION_WRITING:
-            if (!flush(connection)) return;
-            finish(connection);
-            break;
+            if (flush(connection)) finish(connection);
+            return; /* the next request is for the next round */
         case HF_CONNECTION_STREAMING:
             if (!stream(connection)) return;
             break;
@@ -512,11 +546,10 @@ static void read_in(struct hf_connection *connection)
     }
 }
 
-/* N4. */
+/* N4. The kernel need not even copy it. */
 static void throw_away(struct hf_connection *connection)
 {
-    char room[READ_MOST];
-    ssize_t got = recv(connection->watch.fd, room, sizeof room, 0);
+    ssize_t got = recv(connection->watch.fd, NULL, THROWN_MOST, MSG_TRUNC);
     if (got > 0) connection->thrown_away += (size_t)got;
     connection->readable = got > 0;
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR) ||
@@ -541,7 +574,7 @@ void hf__connection_receive(struct hf_connection *connection)
     switch (connection->state) {
     case HF_CONNECTION_SHAKING: shake(connection); break;
     case HF_CONNECTION_READING:
-        if (connection->readable) read_in(connection);
+        if (connection->readable && !connection->has_more) read_in(connection);
         break;
     case HF_CONNECTION_LINGERING:
         if (connection->readable) throw_away(connection);
@@ -583,6 +616,7 @@ struct hf_connection *hf__connection_new(struct hf_server *server, int fd,
     hf__list_init(&connection->node);
     hf__list_init(&connection->ready);
     hf__list_init(&connection->now);
+    hf__list_init(&connection->turn);
     hf__buf_init(&connection->in, HF_HEADERS_MAX + 2 * READ_MOST);
     hf__buf_init(&connection->out, 2 * HF_PIECE);
     turn_to(connection, tls ? HF_CONNECTION_SHAKING : HF_CONNECTION_READING);
@@ -590,6 +624,7 @@ struct hf_connection *hf__connection_new(struct hf_server *server, int fd,
     if ((tls && !(connection->tls = hf__tls_open(tls, fd))) ||
         !hf__loop_watch(server->service->loop, &connection->watch,
                         EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, true)) {
+        hf__list_remove(&connection->turn);
         hf__connection_free(connection);
         return NULL;
     }
@@ -613,6 +648,7 @@ bool hf__connection_drop(struct hf_connection *connection)
     if (waits_for_us && !connection->excused) {
         connection->excused = true;
         connection->readable = connection->writable = true;
+        await(connection);
         hf__server_ready(connection->server, connection);
         return false;
     }

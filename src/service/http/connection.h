@@ -37,6 +37,7 @@ struct hf_connection {
     struct hf_list node;  /* of all, or of those that are to be freed */
     struct hf_list ready; /* there is something to do in the next round … */
     struct hf_list now;   /* … or in this one */
+    struct hf_list turn;  /* while it is the caller's; see hf__server_await */
     struct hf_server *server;
     struct hf_address *address;
     void *tls; /* NULL: plain */
@@ -50,8 +51,9 @@ struct hf_connection {
     bool excused;   /* late, but we were, too: once */
     bool lingers;   /* after this answer (N4) */
     bool closes;    /* after this answer */
+    bool has_more;  /* a request may have come in behind the last one */
     bool suspended; /* its exchange waits for hf__exchange_done, or a stream for something to say */
-    int64_t since_us; /* when what it is late with began; -1: it is our turn */
+    int64_t since_us; /* when the caller's turn began */
     struct hf_buf in; /* what has come in … */
     size_t in_at;     /* … and so much of it has been taken */
     size_t scanned;   /* for the end of a head */
@@ -66,6 +68,8 @@ struct hf_connection {
 /* The descriptor is the connection's, also if it cannot be made. */
 struct hf_connection *hf__connection_new(struct hf_server *server, int fd,
                                          struct hf_address *address, bool for_operators);
+/* A long body is coming in, or a long answer going out. */
+bool hf__connection_is_long(const struct hf_connection *connection);
 /* Reads what there is. Before anything is worked on: see hf__store_cork. */
 void hf__connection_receive(struct hf_connection *connection);
 /* Does what can be done without waiting. */

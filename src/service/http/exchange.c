@@ -82,6 +82,22 @@ void hf__exchange_free(struct hf_exchange *exchange)
     hf__free(exchange);
 }
 
+/* ---- beside the loop ---- */
+
+static void run_aside(struct hf_task *task)
+{
+    struct hf_exchange *exchange = HF_CONTAINER(task, struct hf_exchange, scribe);
+    exchange->aside(exchange);
+}
+
+void hf__exchange_aside(struct hf_exchange *exchange, void (*go)(struct hf_exchange *exchange))
+{
+    exchange->aside = go;
+    exchange->scribe.run = run_aside;
+    hf__list_init(&exchange->scribe.node);
+    hf__loop_post(exchange->service->scribe, &exchange->scribe);
+}
+
 /* ---- what routes ask ---- */
 
 const char *hf__exchange_header(struct hf_exchange *exchange, const char *name)

@@ -80,14 +80,19 @@ struct hf_exchange {
     void (*gone)(struct hf_exchange *exchange); /* the caller has hung up */
     void (*finished)(struct hf_exchange *exchange, bool received);
     void *user;
+    void *read;  /* its body, if that was read aside; in the arena */
+    void *shown; /* by an answer that is written aside */
+    bool is_repeated;
 
     void (*again)(struct hf_exchange *exchange); /* hf__exchange_again */
+    void (*aside)(struct hf_exchange *exchange); /* hf__exchange_aside */
 
     /* The server's. */
     struct hf_connection *connection; /* outlives it */
     const struct hf_head *head;       /* in the arena; NULL: it was refused before it was read */
     const char *remote;               /* the connection's */
     struct hf_task resume;
+    struct hf_task scribe;
     int state;          /* atomic */
     bool for_operators; /* it came in at their port */
     bool is_head_only;
@@ -104,6 +109,11 @@ struct hf_exchange {
 void hf__exchange_done(struct hf_exchange *exchange);
 /* Instead of an answer: has the loop call this, as if it were a route. */
 void hf__exchange_again(struct hf_exchange *exchange, void (*go)(struct hf_exchange *exchange));
+/*
+ * Likewise, but on a thread beside the loop: for what takes long because it is long. It answers, or
+ * returns to the loop by hf__exchange_again.
+ */
+void hf__exchange_aside(struct hf_exchange *exchange, void (*go)(struct hf_exchange *exchange));
 /* A header or a value of the query, in the arena, decoded; NULL if it was not sent. */
 const char *hf__exchange_header(struct hf_exchange *exchange, const char *name);
 const char *hf__exchange_query(struct hf_exchange *exchange, const char *name);

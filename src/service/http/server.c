@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -14,9 +15,14 @@
 
 enum {
     SWEEP_US = 500000,
+    SWEEP_ON_US = 2000, /* while there is more to drop */
     LINGER_US = 5000000,
-    ACCEPTS_MOST = 64, /* in a round */
-    OPERATORS = 100,   /* connections */
+    /* Whatever can come in a crowd is done in portions, so that requests do not wait for all of it. */
+    ACCEPTS_MOST = 16,
+    DROPS_MOST = 4,
+    FREED_MOST = 4,
+    LATER_MOST = 1,
+    OPERATORS = 100, /* connections */
     OPERATORS_OF_ADDRESS = 50,
 };
 
@@ -46,16 +52,33 @@ static void begin_soon(struct hf_server *server)
     if (!server->in_round) hf__loop_timer_set(server->service->loop, &server->round, 0);
 }
 
+/* Long bodies, long answers, and what only has to be tidied up: short requests do not wait for it. */
+static bool can_wait(const struct hf_connection *connection)
+{
+    return connection->hung_up || connection->state == HF_CONNECTION_LINGERING ||
+           hf__connection_is_long(connection);
+}
+
 void hf__server_ready(struct hf_server *server, struct hf_connection *connection)
 {
     if (connection->state == HF_CONNECTION_CLOSED || !hf__list_empty(&connection->ready)) return;
-    hf__list_append(&server->ready, &connection->ready);
+    hf__list_append(can_wait(connection) ? &server->later : &server->ready, &connection->ready);
     begin_soon(server);
 }
 
-static void free_dead(struct hf_server *server)
+/* What is to be done in a round: all that is ready, and some of what can wait. */
+static void take_ready(struct hf_server *server, struct hf_list *ret)
 {
-    for (struct hf_list *node; (node = hf__list_pop(&server->dead)) != NULL;)
+    struct hf_list *node;
+    hf__list_splice(ret, &server->ready);
+    for (int i = 0; i < LATER_MOST && (node = hf__list_pop(&server->later)) != NULL; i++)
+        hf__list_append(ret, node);
+}
+
+static void free_dead(struct hf_server *server, unsigned most)
+{
+    struct hf_list *node;
+    for (unsigned i = 0; i < most && (node = hf__list_pop(&server->dead)) != NULL; i++)
         hf__connection_free(HF_CONTAINER(node, struct hf_connection, node));
 }
 
@@ -67,10 +90,11 @@ static void send_answers(struct hf_server *server)
     hf__list_splice(&answered, &server->ready);
     for (struct hf_list *node; (node = hf__list_pop(&answered)) != NULL;) {
         struct hf_connection *connection = HF_CONTAINER(node, struct hf_connection, ready);
-        hf__connection_advance(connection);
+        if (connection->state != HF_CONNECTION_READING) hf__connection_advance(connection);
         bool reads = connection->state == HF_CONNECTION_READING ||
                      connection->state == HF_CONNECTION_LINGERING;
-        if (reads && connection->readable) hf__server_ready(server, connection);
+        if (reads && (connection->readable || connection->has_more || connection->ended))
+            hf__server_ready(server, connection);
     }
 }
 
@@ -82,7 +106,7 @@ static void run_round(struct hf_timer *timer)
     hf__list_init(&come_in);
     hf__list_init(&now);
     server->in_round = true;
-    hf__list_splice(&come_in, &server->ready);
+    take_ready(server, &come_in);
     for (struct hf_list *node; (node = hf__list_pop(&come_in)) != NULL;) {
         struct hf_connection *connection = HF_CONTAINER(node, struct hf_connection, ready);
         hf__connection_receive(connection);
@@ -94,16 +118,35 @@ static void run_round(struct hf_timer *timer)
         hf__connection_advance(HF_CONTAINER(node, struct hf_connection, now));
     send_answers(server);
     hf__store_cork(service->store, false);
-    free_dead(server);
+    free_dead(server, FREED_MOST);
     server->in_round = false;
-    int64_t ms = hf__list_empty(&server->ready) ? hf_client_timeout_ms(service->client) : 0;
+    bool idle = hf__list_empty(&server->ready) && hf__list_empty(&server->later) &&
+                hf__list_empty(&server->dead);
+    int64_t ms = idle ? hf_client_timeout_ms(service->client) : 0;
     hf__loop_timer_set(service->loop, timer, hf__loop_now_us(service->loop) + ms * 1000);
 }
 
 static void client_ready(struct hf_watch *watch, uint32_t events)
 {
+    struct hf_server *server = HF_CONTAINER(watch, struct hf_server, client);
     (void)events;
-    begin_soon(HF_CONTAINER(watch, struct hf_server, client));
+    hf__mailbox_hush(hf__client_mailbox(server->service->client));
+    begin_soon(server);
+}
+
+/* The store's answers need not wake the loop while it is awake. */
+static bool may_sleep(struct hf_sleeper *sleeper)
+{
+    struct hf_server *server = HF_CONTAINER(sleeper, struct hf_server, sleeper);
+    bool may = hf__mailbox_leave(hf__client_mailbox(server->service->client));
+    if (!may) begin_soon(server);
+    return may;
+}
+
+static void woke(struct hf_sleeper *sleeper)
+{
+    struct hf_server *server = HF_CONTAINER(sleeper, struct hf_server, sleeper);
+    hf__mailbox_attend(hf__client_mailbox(server->service->client));
 }
 
 /* ---- connections ---- */
@@ -126,6 +169,7 @@ void hf__server_forget(struct hf_server *server, struct hf_connection *connectio
     hf__loop_unwatch(server->service->loop, &connection->watch);
     hf__list_remove(&connection->ready);
     hf__list_remove(&connection->now);
+    hf__list_remove(&connection->turn);
     hf__list_remove(&connection->node);
     hf__list_append(&server->dead, &connection->node);
     hf__address_leave(&server->addresses, connection->address);
@@ -188,25 +232,46 @@ static void come_in(struct hf_watch *watch, uint32_t events)
     if (gate->connections >= gate->most) shut_gate(gate); /* the others wait outside */
 }
 
+void hf__server_await(struct hf_server *server, struct hf_connection *connection, bool lingers)
+{
+    hf__list_remove(&connection->turn);
+    hf__list_append(lingers ? &server->lingering : &server->awaited, &connection->turn);
+}
+
+/* The one that is waited for longest, if that is too long; such a list is in the order of time. */
+static struct hf_connection *find_late(const struct hf_list *list, int64_t since_us)
+{
+    if (hf__list_empty(list)) return NULL;
+    struct hf_connection *first = HF_CONTAINER(list->next, struct hf_connection, turn);
+    return first->since_us <= since_us ? first : NULL;
+}
+
+/* True: there may be more. */
+static bool drop_late(struct hf_server *server)
+{
+    struct hf_service *service = server->service;
+    int64_t now_us = hf__service_now_us(service);
+    struct hf_connection *late;
+    int dropped = 0;
+    for (; dropped < DROPS_MOST; dropped++) {
+        if (!(late = find_late(&server->lingering, now_us - LINGER_US))) break;
+        hf__connection_close(late);
+    }
+    for (; dropped < DROPS_MOST; dropped++) {
+        if (!(late = find_late(&server->awaited, now_us - server->late_us))) break;
+        if (hf__connection_drop(late)) hf__count(&service->metrics.dropped_slow);
+    }
+    return dropped == DROPS_MOST;
+}
+
 static void sweep(struct hf_timer *timer)
 {
     struct hf_server *server = HF_CONTAINER(timer, struct hf_server, sweep);
-    struct hf_service *service = server->service;
-    int64_t now_us = hf__service_now_us(service);
-    for (struct hf_list *at = server->connections.next, *next; at != &server->connections;
-         at = next) {
-        struct hf_connection *connection = HF_CONTAINER(at, struct hf_connection, node);
-        next = at->next;
-        if (connection->since_us < 0) continue;
-        int64_t late_us = now_us - connection->since_us;
-        if (connection->state == HF_CONNECTION_LINGERING && late_us >= LINGER_US)
-            hf__connection_close(connection);
-        else if (late_us >= server->late_us && hf__connection_drop(connection))
-            hf__count(&service->metrics.dropped_slow);
-    }
+    struct hf_loop *loop = server->service->loop;
+    int64_t again_us = drop_late(server) ? SWEEP_ON_US : SWEEP_US;
     open_gate(&server->gate);
     open_gate(&server->operators);
-    hf__loop_timer_set(service->loop, timer, hf__loop_now_us(service->loop) + SWEEP_US);
+    hf__loop_timer_set(loop, timer, hf__loop_now_us(loop) + again_us);
 }
 
 /* ---- life ---- */
@@ -217,6 +282,8 @@ static void begin_rounds(void *user)
     struct hf_loop *loop = server->service->loop;
     server->client = (struct hf_watch){hf_client_fd(server->service->client), client_ready};
     hf__loop_watch(loop, &server->client, EPOLLIN, true);
+    server->sleeper = (struct hf_sleeper){may_sleep, woke};
+    hf__loop_set_sleeper(loop, &server->sleeper);
     open_gate(&server->gate);
     open_gate(&server->operators);
     hf__loop_timer_set(loop, &server->round, 0);
@@ -226,10 +293,25 @@ static void begin_rounds(void *user)
 static void end_rounds(void *user)
 {
     struct hf_server *server = user;
+    hf__loop_set_sleeper(server->service->loop, NULL);
+    for (int i = 0; i < 1000 && !may_sleep(&server->sleeper); i++)
+        hf_client_process(server->service->client, NULL);
     hf__loop_unwatch(server->service->loop, &server->client);
     hf__loop_timer_done(server->service->loop, &server->round);
     hf__loop_timer_done(server->service->loop, &server->sweep);
-    free_dead(server);
+    free_dead(server, UINT_MAX);
+}
+
+/*
+ * The kernel doubles a process's table of descriptors when it is full, and with several threads that
+ * takes it 10 ms and more, in which an accept does not return. So the table is made large at once.
+ */
+static void make_room_for_descriptors(const struct hf_server *server)
+{
+    enum { OTHERS = 512 }; /* files, timers, and connections that are closed a moment later */
+    int highest = (int)(server->gate.most + server->operators.most) + OTHERS;
+    int fd = fcntl(server->gate.watch.fd, F_DUPFD_CLOEXEC, highest);
+    if (fd >= 0) close(fd);
 }
 
 static void set_gate(struct hf_gate *gate, struct hf_server *server, int fd)
@@ -247,7 +329,10 @@ int hf__server_start(struct hf_service *service, const struct hf_server_options 
     server->late_us = service->limits.request_ms * 1000;
     memcpy(server->addresses.key, service->rates.key, sizeof server->addresses.key);
     hf__list_init(&server->connections);
+    hf__list_init(&server->awaited);
+    hf__list_init(&server->lingering);
     hf__list_init(&server->ready);
+    hf__list_init(&server->later);
     hf__list_init(&server->dead);
     set_gate(&server->gate, server, options->listen_fd);
     set_gate(&server->operators, server, options->metrics_fd > 0 ? options->metrics_fd : -1);
@@ -256,6 +341,7 @@ int hf__server_start(struct hf_service *service, const struct hf_server_options 
     server->operators.for_operators = true;
     server->operators.most = OPERATORS;
     server->operators.most_per_address = OPERATORS_OF_ADDRESS;
+    make_room_for_descriptors(server);
     bool has_round = hf__loop_timer_init(service->loop, &server->round, run_round);
     if (!has_round || !hf__loop_timer_init(service->loop, &server->sweep, sweep)) {
         if (has_round) hf__loop_timer_done(service->loop, &server->round);
@@ -318,7 +404,7 @@ static void close_all(void *user)
     close_listener(&server->operators);
     while (!hf__list_empty(&server->connections))
         hf__connection_close(HF_CONTAINER(server->connections.next, struct hf_connection, node));
-    free_dead(server);
+    free_dead(server, UINT_MAX);
 }
 
 void hf__server_quiesce(struct hf_server *server)

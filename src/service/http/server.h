@@ -33,11 +33,15 @@ struct hf_server {
     struct hf_gate operators;
     struct hf_addresses addresses;
     struct hf_list connections;
+    struct hf_list awaited;   /* those whose turn it is, the longest waited for first; … */
+    struct hf_list lingering; /* … and those that are only listened to */
     struct hf_list ready;
+    struct hf_list later; /* likewise, some in each round */
     struct hf_list dead;
     struct hf_timer round;
     struct hf_timer sweep;
     struct hf_watch client;
+    struct hf_sleeper sleeper;
     bool in_round;
     int64_t late_us;
     int64_t date_s;
@@ -67,6 +71,8 @@ void hf__server_stop(struct hf_server *server);
 
 /* There is something to do for it in the next round. */
 void hf__server_ready(struct hf_server *server, struct hf_connection *connection);
+/* It is the caller's turn, from now on. */
+void hf__server_await(struct hf_server *server, struct hf_connection *connection, bool lingers);
 /* It has been closed. */
 void hf__server_forget(struct hf_server *server, struct hf_connection *connection);
 /* As in the header of that name: the store's time, if it says it. */
