@@ -6,6 +6,8 @@ acquires, renews and releases locks at a fixed rate, and keeps some. It must not
 may not be more than P99_RATIO_MOST times its quiet p99, the median of several quiet phases of the same run. The
 memory of the service has a bound for each attack, and comes back within a minute of the last.
 
+The store is a file in memory: it is the service that is measured, not a disk that others use, too.
+
 A phase that is too slow is repeated, TRIES times at most: this machine has other things to do, but it has not always.
 """
 import argparse
@@ -26,8 +28,7 @@ from target import GOOD, Target  # noqa: E402
 
 MIB = 1 << 20
 P99_RATIO_MOST = 3
-P99_FLOOR_MS = 10  # a p99 below this is never too slow: a disk that is shared takes as long, now and then
-P50_FLOOR_MS = 2   # nor a median below this
+QUIET_P99_LEAST_MS = 0.7  # a store on a disk is never faster; one in memory is, which must not count against it
 TRIES = 3
 SETTLE_SECONDS = 15  # for the service to notice that the attacker has hung up
 MEMORY_MOST = 1024 * MIB  # resident, whatever happens; each attack has a bound of its own (attacks.py)
@@ -83,7 +84,7 @@ class Siege:
         self.quiet_seconds, self.attack_seconds = (0.8, 2) if args.short else (3, 10)
         if args.no_timing:
             self.quiet_seconds, self.attack_seconds = 0.2, self.attack_seconds / 4
-        directory = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-attack-"))
+        directory = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-attack-", dir=memory()))
         self.target = Target(os.path.abspath(args.command), directory, cleanup, args.under.split(),
                              self.size["limit"], **{"timeout": f"{self.size['timeout']}s", **SETTINGS[setting]})
         self.target.good_jwt = self.target.issuer.token(exp=int(time.time()) + 3600)
@@ -151,9 +152,9 @@ class Siege:
             row.complaints.append(f"{target.peak / MIB:.0f} MiB resident, at most {MEMORY_MOST / MIB:.0f}")
         row.quiet = p50, p99 = self.quiet()
         slow = []
-        if phase.p99_ms > max(P99_RATIO_MOST * p99, P99_FLOOR_MS):
+        if phase.p99_ms > P99_RATIO_MOST * max(p99, QUIET_P99_LEAST_MS):
             slow.append(f"p99 {phase.p99_ms:.2f} ms, quiet {p99:.2f} ms: more than {P99_RATIO_MOST} times")
-        if attack.p50 and phase.p50_ms > max(attack.p50 * p50, P50_FLOOR_MS):
+        if attack.p50 and phase.p50_ms > attack.p50 * p50:
             slow.append(f"p50 {phase.p50_ms:.2f} ms, quiet {p50:.2f} ms: more than {attack.p50} times")
         return slow
 
@@ -189,6 +190,11 @@ class Siege:
         row.complaints += target.end()
         row.print()
         return row
+
+
+def memory():
+    """Where files are in memory: a disk that others use, too, is slow now and then, whoever attacks whom."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 class Named:

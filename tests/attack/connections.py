@@ -41,23 +41,26 @@ def slow_senders(on):
     on.expect(on.metric("dropped_slow_total") - dropped >= 2 * count * 0.9, "slow senders were not counted as such")
 
 
-def store(on, count, size):
-    """Locks with data, for answers that are long."""
-    requests = [request("POST", f"/v2/locks/long-{i}/acquire", on.mallory(), {"lease_ms": 60000, "data": "x" * size})
-                for i in range(count)]
-    peer = on.crowd.join(address(0), b"".join(requests))
-    on.crowd.run(30, lambda: len(peer.statuses) == count or peer.ended)
-    on.expect(set(peer.statuses) <= {200, 423}, f"locks with data were answered {set(peer.statuses)}")
+LONG = "/v2/locks/long"
+
+
+def store(on):
+    """A lock whose record is read by an answer of 900 KB: each byte of its data is escaped."""
+    data = {"lease_ms": 60000, "data": "\1" * 150000}
+    peer = on.crowd.join(address(0), request("POST", f"{LONG}/acquire", on.mallory(), data))
+    on.crowd.run(30, lambda: peer.statuses or peer.ended)
+    on.expect(set(peer.statuses) <= {200, 423}, f"a lock with data was answered {set(peer.statuses)}")
     peer.close()
 
 
 def slow_readers(on):
-    """Lists of 1 MiB that nobody takes."""
-    store(on, 16, 65536)
+    """Answers of 900 KB that nobody takes, and lists."""
+    store(on)
     count, dropped, pace = on.limit // 20, on.metric("dropped_slow_total"), Pace(LISTS_PER_SECOND)
+    asked = request("GET", LONG, on.mallory()) * 4 + request("GET", "/v2/locks", on.mallory())
     for i in range(count):
         pace.wait()
-        on.crowd.join(address(i % 8), request("GET", "/v2/locks", on.mallory()) * 3, reads=False, small=True)
+        on.crowd.join(address(i % 8), asked, reads=False, small=True)
     on.rest()
     on.crowd.run(on.timeout_seconds * 2 + 10, lambda: on.metric("dropped_slow_total") - dropped >= count * 0.9)
     left = count - (on.metric("dropped_slow_total") - dropped)
@@ -65,13 +68,13 @@ def slow_readers(on):
 
 
 def greedy_readers(on):
-    """One caller asks for 300 lists of 1 MiB, more than the service keeps for all answers, and takes none of them."""
-    store(on, 16, 65536)
-    lists = request("GET", "/v2/locks", on.mallory()) * 3  # the first may fit into the buffers of the connection
+    """One caller asks for 300 answers of 900 KB, more than the service keeps for all answers, and takes none."""
+    store(on)
+    asked = request("GET", LONG, on.mallory()) * 4  # the first may fit into the buffers of the connection
     pace = Pace(LISTS_PER_SECOND)
     for _ in range(min(on.limit, LISTS)):
         pace.wait()
-        on.crowd.join(address(0), lists, reads=False, small=True)
+        on.crowd.join(address(0), asked, reads=False, small=True)
     answer = on.ask("GET", "/v2/whoami")
     on.expect(answer.status == 200, f"another caller got {answer}")
     on.rest()

@@ -84,7 +84,7 @@ def names(on):
     """One caller locks 100,000 names (30,000 in a short run), 5,000 a second, while somebody listens."""
     listener = on.crowd.join(address(0), request("GET", "/v2/events", on.witness))
     count = on.limit * (NAMES_SHORT if on.short else NAMES)
-    seen = batches(on, [request("POST", f"/v2/locks/name-{i}/acquire", on.mallory(), {"lease_ms": 10000})
+    seen = batches(on, [request("POST", f"/v2/locks/name-{on.attempt}-{i}/acquire", on.mallory(), {"lease_ms": 10000})
                         for i in range(count)])
     on.expect(seen == {200: count}, f"{count} names were answered {seen}")
     on.expect(not listener.ended, "the listener was cut off")

@@ -9,7 +9,7 @@ import time
 from crowd import Crowd, Pace, address
 from target import MALLORIES, MALLORY, WITNESS
 
-NICE = 10
+NICE = 19
 FILES = 20000
 REQUEST_SECONDS = 60
 
@@ -125,7 +125,7 @@ class Ground:
 
 
 def stand_back():
-    """For the process of an attacker."""
+    """For the process of an attacker: it would have the processors of another machine."""
     os.nice(NICE)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(FILES, hard), hard))
