@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -274,14 +273,6 @@ static void dismantle(struct hf_service *service)
     hf__free(service);
 }
 
-/* On the scribe's thread: it does what can wait. */
-static void stand_back(void *user)
-{
-    enum { NICE = 10 };
-    (void)user;
-    setpriority(PRIO_PROCESS, 0, NICE);
-}
-
 int hf__service_start(const struct hf_serve_options *options, struct hf_service **ret,
                       struct hf_error *reterr)
 {
@@ -317,7 +308,6 @@ int hf__service_start(const struct hf_serve_options *options, struct hf_service 
     if (code == 0) code = hf__loop_new(service->store->clock, &service->loop, reterr);
     if (code == 0) code = hf__loop_new(service->store->clock, &service->scribe, reterr);
     if (code == 0) code = hf__loop_start(service->scribe, reterr);
-    if (code == 0) hf__loop_call(service->scribe, stand_back, NULL);
     if (code == 0) code = open_client(service, options, reterr);
     if (code == 0) code = open_v1(service, options, reterr);
     if (code == 0) code = start_parts(service, options, reterr);

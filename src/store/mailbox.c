@@ -78,6 +78,12 @@ void hf__mailbox_hush(struct hf_mailbox *mailbox)
     (void)got;
 }
 
+void hf__mailbox_abandon(struct hf_mailbox *mailbox)
+{
+    __atomic_store_n(&mailbox->bell, QUIET, __ATOMIC_RELEASE);
+    hf__mailbox_ring(mailbox);
+}
+
 void hf__mailbox_attend(struct hf_mailbox *mailbox)
 {
     if (!turn(mailbox, RUNG, MISSED)) turn(mailbox, QUIET, ATTENDED);

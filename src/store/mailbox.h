@@ -45,6 +45,8 @@ void hf__mailbox_ring(struct hf_mailbox *mailbox);
  * itself when that is readable.
  */
 void hf__mailbox_hush(struct hf_mailbox *mailbox);
+/* It attends no more: whoever runs the mailbox next is woken, in any case. */
+void hf__mailbox_abandon(struct hf_mailbox *mailbox);
 void hf__mailbox_attend(struct hf_mailbox *mailbox);
 bool hf__mailbox_leave(struct hf_mailbox *mailbox);
 

@@ -28,12 +28,12 @@ from target import GOOD, Target  # noqa: E402
 
 MIB = 1 << 20
 P99_RATIO_MOST = 3
-QUIET_P99_LEAST_MS = 0.7  # a store on a disk is never faster; one in memory is, which must not count against it
+QUIET_P99_LEAST_MS = 0.85  # with a store on a disk it is no less; that it is in memory must not count against it
 TRIES = 3
 SETTLE_SECONDS = 15  # for the service to notice that the attacker has hung up
 MEMORY_MOST = 1024 * MIB  # resident, whatever happens; each attack has a bound of its own (attacks.py)
 BACK_SECONDS = 60  # for memory to come back ...
-BACK_WITHIN = 32 * MIB  # ... to this much more than at the start
+BACK_WITHIN = 40 * MIB  # ... to this much more than at the start
 ATTACK_MOST_SECONDS = 180  # for one attack; it is ended then, and has failed
 
 # limit: see Target. Sanitizers and valgrind get a tenth of everything.
@@ -152,7 +152,7 @@ class Siege:
             row.complaints.append(f"{target.peak / MIB:.0f} MiB resident, at most {MEMORY_MOST / MIB:.0f}")
         row.quiet = p50, p99 = self.quiet()
         slow = []
-        if phase.p99_ms > P99_RATIO_MOST * max(p99, QUIET_P99_LEAST_MS):
+        if attack.timed and phase.p99_ms > P99_RATIO_MOST * max(p99, QUIET_P99_LEAST_MS):
             slow.append(f"p99 {phase.p99_ms:.2f} ms, quiet {p99:.2f} ms: more than {P99_RATIO_MOST} times")
         if attack.p50 and phase.p50_ms > attack.p50 * p50:
             slow.append(f"p50 {phase.p50_ms:.2f} ms, quiet {p50:.2f} ms: more than {attack.p50} times")

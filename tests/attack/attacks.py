@@ -23,7 +23,8 @@ SETTINGS = {
 
 
 class Attack:
-    def __init__(self, run, name=None, memory=MEMORY_MOST, p50=None, joins=True, setting="usual"):
+    def __init__(self, run, name=None, memory=MEMORY_MOST, p50=None, joins=True, setting="usual", timed=True):
+        self.timed = timed  # whether others must not notice
         self.run, self.name = run, name or run.__name__.replace("_", "-")
         self.memory, self.setting = memory, setting
         self.p50 = p50      # how many times the quiet median others' may be
@@ -41,7 +42,10 @@ ATTACKS = [
     Attack(tokens.token_flood),
     Attack(tokens.unknown_keys),
     Attack(connections.churn),
+    Attack(connections.walk_outs),
     Attack(connections.slow_senders),
+    # 900 MB at once: more than this machine writes and reads in a second, whoever does it.
+    Attack(connections.long_looks, memory=ANSWERS_MEMORY_MOST, timed=False),
     Attack(connections.slow_readers, memory=ANSWERS_MEMORY_MOST),
     Attack(connections.idle),
     Attack(connections.half_open),

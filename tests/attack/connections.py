@@ -67,6 +67,34 @@ def slow_readers(on):
     on.expect(left <= count * 0.1, f"{left:.0f} of {count} who do not read their answer still have their connection")
 
 
+def long_looks(on):
+    """A thousand ask for 900 KB at once, and read it: what is being written counts, not only what is being sent."""
+    store(on)
+    asked = request("GET", LONG, on.mallory())
+    peers = open_many(on, on.limit, data=asked)
+    on.crowd.run(30, lambda: all(peer.statuses or peer.ended for peer in peers))
+    seen = on.expect_statuses(peers, 200, 503, least=len(peers))
+    on.note(f"{seen.get(503, 0)} refused")
+    on.rest()
+
+
+def walk_outs(on):
+    """Callers who connect for one request each: however many leave, others of their address get in."""
+    ask, number, peers, lost = request("GET", "/v2/whoami", on.mallory(), headers=["Connection: close"]), 0, [], 0
+    pace = Pace(2000 / (on.limit // 5))
+    while on.time_left() > 0:
+        pace.wait()
+        peers = [on.crowd.join(address(0), ask) for _ in range(on.limit // 5)]
+        on.crowd.run(5, lambda: all(not peer or peer.ended for peer in peers))
+        lost += sum(not peer or peer.statuses != [200] for peer in peers)
+        number += len(peers)
+        for peer in peers:
+            if peer:
+                peer.close()
+    on.expect(lost == 0, f"{lost} of {number} were not answered")
+    on.note(f"{number} came and went")
+
+
 def greedy_readers(on):
     """One caller asks for 300 answers of 900 KB, more than the service keeps for all answers, and takes none."""
     store(on)

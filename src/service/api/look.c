@@ -78,7 +78,8 @@ bool hf__v2_read(struct hf_exchange *exchange, uint32_t allowed, struct hf_v2_bo
                          "Content-Type: a body must be application/json");
         return false;
     }
-    if (!read && text.len > BODY_MOST) {
+    bool stores = allowed & (1u << HF_V2_DATA | 1u << HF_V2_ATTRIBUTES);
+    if (!stores && text.len > BODY_MOST) {
         hf__answer_error(exchange, 413, "too-large", "the body of this call has at most %d bytes",
                          BODY_MOST);
         return false;
@@ -131,13 +132,8 @@ struct look {
 
 static void show(struct hf_exchange *exchange)
 {
-    const struct look *look = exchange->user;
+    struct hf_lock_info *info = exchange->shown;
     struct hf_json_writer json;
-    struct hf_lock_info *info = hf__inspected(exchange->service->client, &look->inspection);
-    if (!info) {
-        hf__answer_error(exchange, 503, "no-memory", "out of memory");
-        return;
-    }
     exchange->token = info->token;
     hf__answer_begin(exchange, 200, &json);
     hf__info_put(&json, info, false);
@@ -148,8 +144,18 @@ static void show(struct hf_exchange *exchange)
 static void answer(struct hf_exchange *exchange)
 {
     const struct look *look = exchange->user;
-    if (!look->has_record) answer_absent(exchange);
-    else if (look->size > HF_SMALL) hf__exchange_aside(exchange, show);
+    if (!look->has_record) {
+        answer_absent(exchange);
+        return;
+    }
+    bool is_long = look->size > HF_SMALL;
+    if (is_long && !hf__exchange_reserve_long(exchange, look->size)) {
+        hf__answer_overloaded(exchange);
+        return;
+    }
+    exchange->shown = hf__inspected(exchange->service->client, &look->inspection);
+    if (!exchange->shown) hf__answer_error(exchange, 503, "no-memory", "out of memory");
+    else if (is_long) hf__exchange_aside(exchange, show);
     else show(exchange);
 }
 
@@ -234,8 +240,14 @@ static void listed(void *user, int code, struct hf_list_page *page, const struct
     }
     size_t size = 0;
     for (size_t i = 0; i < page->count; i++) size += page->locks[i].data_size;
+    bool is_long = page->count > FEW || size > HF_SMALL;
+    if (is_long && !hf__exchange_reserve_long(exchange, size)) {
+        hf_list_page_free(page);
+        hf__answer_overloaded(exchange);
+        return;
+    }
     exchange->shown = page;
-    if (page->count > FEW || size > HF_SMALL) hf__exchange_aside(exchange, show_page);
+    if (is_long) hf__exchange_aside(exchange, show_page);
     else show_page(exchange);
 }
 

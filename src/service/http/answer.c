@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "service/http/exchange.h"
+#include "service/service.h"
 
 void hf__answer_begin(struct hf_exchange *exchange, int status, struct hf_json_writer *ret)
 {
@@ -38,6 +39,16 @@ void hf__put_bool(struct hf_json_writer *json, const char *name, bool value)
     hf__json_put_bool(json, value);
 }
 
+void hf__answer_error_begin(struct hf_exchange *exchange, int status, const char *name,
+                            const char *message, struct hf_json_writer *ret)
+{
+    exchange->error = name;
+    snprintf(exchange->detail, sizeof exchange->detail, "%.*s", HF_LOG_ERROR_MAX - 1, message);
+    hf__answer_begin(exchange, status, ret);
+    hf__put_text(ret, "error", name);
+    hf__put_text(ret, "message", hf__utf8_valid(hf__slice_str(message)) ? message : name);
+}
+
 void hf__answer_error(struct hf_exchange *exchange, int status, const char *name,
                       const char *format, ...)
 {
@@ -47,12 +58,15 @@ void hf__answer_error(struct hf_exchange *exchange, int status, const char *name
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     struct hf_json_writer json;
-    exchange->error = name;
-    snprintf(exchange->detail, sizeof exchange->detail, "%.*s", HF_LOG_ERROR_MAX - 1, message);
-    hf__answer_begin(exchange, status, &json);
-    hf__put_text(&json, "error", name);
-    hf__put_text(&json, "message", hf__utf8_valid(hf__slice_str(message)) ? message : name);
+    hf__answer_error_begin(exchange, status, name, message, &json);
     hf__answer_end(exchange, &json);
+}
+
+void hf__answer_overloaded(struct hf_exchange *exchange)
+{
+    hf__count(&exchange->service->metrics.refused_limit);
+    exchange->retry_after_s = 1;
+    hf__answer_error(exchange, 503, "overloaded", "too many answers are being sent; try again");
 }
 
 /* What the caller can do about it decides: mend the request (4xx), or come again (5xx). */

@@ -339,10 +339,6 @@ static bool keep(struct hf_connection *connection, struct hf_slice bytes)
         refuse_too_large(connection);
         return false;
     }
-    /* It is long indeed: room for all of it, so that it need not be moved again and again. */
-    if (exchange->body.cap < HF_SMALL && exchange->body.len + bytes.len >= HF_SMALL &&
-        exchange->head->length > HF_SMALL)
-        hf__buf_reserve(&exchange->body, (size_t)exchange->head->length - exchange->body.len);
     hf__buf_slice(&exchange->body, bytes);
     int64_t counted = (int64_t)exchange->body.len - HF_SMALL;
     if (counted > exchange->kept) hf__exchange_count_body(exchange, counted - exchange->kept);
@@ -550,6 +546,10 @@ static void read_in(struct hf_connection *connection)
 static void throw_away(struct hf_connection *connection)
 {
     ssize_t got = recv(connection->watch.fd, NULL, THROWN_MOST, MSG_TRUNC);
+    if (got < 0 && errno == EFAULT) { /* a socket of the file system: there it does */
+        char room[READ_MOST];
+        got = recv(connection->watch.fd, room, sizeof room, 0);
+    }
     if (got > 0) connection->thrown_away += (size_t)got;
     connection->readable = got > 0;
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR) ||

@@ -82,6 +82,22 @@ void hf__exchange_free(struct hf_exchange *exchange)
     hf__free(exchange);
 }
 
+bool hf__exchange_reserve_long(struct hf_exchange *exchange, size_t size)
+{
+    enum { COPIES = 3 }; /* as it was read, and as it is written */
+    return hf__exchange_reserve(exchange, (int64_t)size * COPIES);
+}
+
+bool hf__exchange_reserve(struct hf_exchange *exchange, int64_t size)
+{
+    hf__exchange_count_answer(exchange, size - exchange->sending);
+    if (exchange->service->answer_bytes <= HF_ANSWERS_MAX &&
+        exchange->connection->address->answer_bytes <= HF_ANSWERS_MAX_TO_ADDRESS)
+        return true;
+    hf__exchange_count_answer(exchange, -exchange->sending);
+    return false;
+}
+
 /* ---- beside the loop ---- */
 
 static void run_aside(struct hf_task *task)

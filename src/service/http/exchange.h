@@ -71,7 +71,8 @@ struct hf_exchange {
     /* For the log. */
     const char *error; /* a short name; NULL: none */
     char detail[HF_LOG_ERROR_MAX];
-    const char *lock; /* in the arena */
+    const char *lock;     /* in the arena */
+    const char *instance; /* of the caller, if it says so; in the arena */
     const char
         *secret; /* a grant or a session, of which the log has a hash; in the arena. NULL: none */
     int64_t token;
@@ -114,6 +115,13 @@ void hf__exchange_again(struct hf_exchange *exchange, void (*go)(struct hf_excha
  * returns to the loop by hf__exchange_again.
  */
 void hf__exchange_aside(struct hf_exchange *exchange, void (*go)(struct hf_exchange *exchange));
+/*
+ * Before an answer is written aside, on the loop: room for it among all that are being sent; in place
+ * of what was reserved before. False: there is none; hf__answer_overloaded says so. The second takes
+ * the size of what is to be shown.
+ */
+bool hf__exchange_reserve(struct hf_exchange *exchange, int64_t size);
+bool hf__exchange_reserve_long(struct hf_exchange *exchange, size_t size);
 /* A header or a value of the query, in the arena, decoded; NULL if it was not sent. */
 const char *hf__exchange_header(struct hf_exchange *exchange, const char *name);
 const char *hf__exchange_query(struct hf_exchange *exchange, const char *name);
@@ -124,9 +132,13 @@ const char *hf__exchange_query(struct hf_exchange *exchange, const char *name);
 void hf__answer_begin(struct hf_exchange *exchange, int status, struct hf_json_writer *ret);
 void hf__answer_end(struct hf_exchange *exchange, struct hf_json_writer *json);
 
-/* {"error": name, "message": …} */
+/* {"error": name, "message": …, to which more is added, until hf__answer_end. */
+void hf__answer_error_begin(struct hf_exchange *exchange, int status, const char *name,
+                            const char *message, struct hf_json_writer *ret);
+/* The same without more. */
 void hf__answer_error(struct hf_exchange *exchange, int status, const char *name,
                       const char *format, ...) __attribute__((format(printf, 4, 5)));
+void hf__answer_overloaded(struct hf_exchange *exchange);
 /* The status that stands for one of our codes, its name and its message. */
 void hf__answer_failure(struct hf_exchange *exchange, int code, const struct hf_error *error);
 

@@ -39,13 +39,7 @@ static const char *phrase_of(int status)
 /* Small answers are always sent; of large ones there may be too many. */
 static bool has_room(struct hf_exchange *exchange, int64_t size)
 {
-    if (size <= HF_SMALL) return true;
-    hf__exchange_count_answer(exchange, size);
-    if (exchange->service->answer_bytes <= HF_ANSWERS_MAX &&
-        exchange->connection->address->answer_bytes <= HF_ANSWERS_MAX_TO_ADDRESS)
-        return true;
-    hf__exchange_count_answer(exchange, -size);
-    return false;
+    return size <= HF_SMALL || hf__exchange_reserve(exchange, size);
 }
 
 /* The body; it may turn out that there is another answer to give. */

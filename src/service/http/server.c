@@ -19,9 +19,10 @@ enum {
     LINGER_US = 5000000,
     /* Whatever can come in a crowd is done in portions, so that requests do not wait for all of it. */
     ACCEPTS_MOST = 16,
-    DROPS_MOST = 4,
-    FREED_MOST = 4,
-    LATER_MOST = 1,
+    DROPS_MOST = 16,
+    LEAVERS_MOST = 16,
+    FREED_LEAST = 16,
+    LATER_SHARE = 8, /* one long one for so many short ones, and one in any case */
     OPERATORS = 100, /* connections */
     OPERATORS_OF_ADDRESS = 50,
 };
@@ -52,34 +53,46 @@ static void begin_soon(struct hf_server *server)
     if (!server->in_round) hf__loop_timer_set(server->service->loop, &server->round, 0);
 }
 
-/* Long bodies, long answers, and what only has to be tidied up: short requests do not wait for it. */
-static bool can_wait(const struct hf_connection *connection)
+/* Short requests do not wait for long bodies and answers, nor for what only has to be tidied up. */
+static struct hf_list *list_for(struct hf_server *server, const struct hf_connection *connection)
 {
-    return connection->hung_up || connection->state == HF_CONNECTION_LINGERING ||
-           hf__connection_is_long(connection);
+    if (connection->hung_up || connection->state == HF_CONNECTION_LINGERING)
+        return &server->leaving;
+    return hf__connection_is_long(connection) ? &server->later : &server->ready;
 }
 
 void hf__server_ready(struct hf_server *server, struct hf_connection *connection)
 {
     if (connection->state == HF_CONNECTION_CLOSED || !hf__list_empty(&connection->ready)) return;
-    hf__list_append(can_wait(connection) ? &server->later : &server->ready, &connection->ready);
+    hf__list_append(list_for(server, connection), &connection->ready);
     begin_soon(server);
+}
+
+static void move(struct hf_list *to, struct hf_list *from, int most)
+{
+    struct hf_list *node;
+    for (int i = 0; i < most && (node = hf__list_pop(from)) != NULL; i++) hf__list_append(to, node);
 }
 
 /* What is to be done in a round: all that is ready, and some of what can wait. */
 static void take_ready(struct hf_server *server, struct hf_list *ret)
 {
-    struct hf_list *node;
-    hf__list_splice(ret, &server->ready);
-    for (int i = 0; i < LATER_MOST && (node = hf__list_pop(&server->later)) != NULL; i++)
-        hf__list_append(ret, node);
+    int count = 0;
+    while (!hf__list_empty(&server->ready)) {
+        hf__list_append(ret, hf__list_pop(&server->ready));
+        count++;
+    }
+    move(ret, &server->later, 1 + count / LATER_SHARE);
+    move(ret, &server->leaving, LEAVERS_MOST);
 }
 
 static void free_dead(struct hf_server *server, unsigned most)
 {
     struct hf_list *node;
-    for (unsigned i = 0; i < most && (node = hf__list_pop(&server->dead)) != NULL; i++)
+    for (unsigned i = 0; i < most && (node = hf__list_pop(&server->dead)) != NULL; i++) {
         hf__connection_free(HF_CONTAINER(node, struct hf_connection, node));
+        server->dead_count--;
+    }
 }
 
 /* Those that were answered in this round; what is still to be read waits for the next. */
@@ -118,10 +131,10 @@ static void run_round(struct hf_timer *timer)
         hf__connection_advance(HF_CONTAINER(node, struct hf_connection, now));
     send_answers(server);
     hf__store_cork(service->store, false);
-    free_dead(server, FREED_MOST);
+    free_dead(server, FREED_LEAST + server->dead_count / 8); /* so that they do not pile up */
     server->in_round = false;
     bool idle = hf__list_empty(&server->ready) && hf__list_empty(&server->later) &&
-                hf__list_empty(&server->dead);
+                hf__list_empty(&server->leaving) && hf__list_empty(&server->dead);
     int64_t ms = idle ? hf_client_timeout_ms(service->client) : 0;
     hf__loop_timer_set(service->loop, timer, hf__loop_now_us(service->loop) + ms * 1000);
 }
@@ -172,6 +185,7 @@ void hf__server_forget(struct hf_server *server, struct hf_connection *connectio
     hf__list_remove(&connection->turn);
     hf__list_remove(&connection->node);
     hf__list_append(&server->dead, &connection->node);
+    server->dead_count++;
     hf__address_leave(&server->addresses, connection->address);
     connection->address = NULL;
     gate->connections--;
@@ -294,8 +308,7 @@ static void end_rounds(void *user)
 {
     struct hf_server *server = user;
     hf__loop_set_sleeper(server->service->loop, NULL);
-    for (int i = 0; i < 1000 && !may_sleep(&server->sleeper); i++)
-        hf_client_process(server->service->client, NULL);
+    hf__mailbox_abandon(hf__client_mailbox(server->service->client));
     hf__loop_unwatch(server->service->loop, &server->client);
     hf__loop_timer_done(server->service->loop, &server->round);
     hf__loop_timer_done(server->service->loop, &server->sweep);
@@ -333,6 +346,7 @@ int hf__server_start(struct hf_service *service, const struct hf_server_options 
     hf__list_init(&server->lingering);
     hf__list_init(&server->ready);
     hf__list_init(&server->later);
+    hf__list_init(&server->leaving);
     hf__list_init(&server->dead);
     set_gate(&server->gate, server, options->listen_fd);
     set_gate(&server->operators, server, options->metrics_fd > 0 ? options->metrics_fd : -1);

@@ -36,8 +36,10 @@ struct hf_server {
     struct hf_list awaited;   /* those whose turn it is, the longest waited for first; … */
     struct hf_list lingering; /* … and those that are only listened to */
     struct hf_list ready;
-    struct hf_list later; /* likewise, some in each round */
+    struct hf_list later;   /* likewise, but long: some in each round */
+    struct hf_list leaving; /* likewise, but nobody waits for them */
     struct hf_list dead;
+    unsigned dead_count;
     struct hf_timer round;
     struct hf_timer sweep;
     struct hf_watch client;
