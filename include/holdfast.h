@@ -325,6 +325,7 @@ struct hf_wait {
     int failures;                 /* requests in a row that the store did not answer */
     int64_t silent_ms;            /* since the first of them was sent */
     const struct hf_error *error; /* the last of them; NULL: there are none */
+    const char *instance;         /* of the owner; NULL: not known */
 };
 
 typedef void (*hf_wait_fn)(void *user, const struct hf_wait *wait);
@@ -339,9 +340,9 @@ struct hf_acquire_options {
     size_t size;
     bool shared;      /* together with other shared holders */
     int64_t limit;    /* a semaphore: at most so many hold it; 0: no limit, or exclusive */
-    const void *data; /* stored with the lock, for whoever looks; NULL: leave what is there */
+    const void *data; /* stored with the lock, for others to see; NULL: none */
     size_t data_size;
-    bool keep_data; /* write `data` only where none is stored */
+    bool keep_data; /* data that is stored already stays, and `data` is not written */
     const struct hf_attribute *attributes;
     size_t attribute_count;
     bool only_if_exists;  /* HF_ERR_ABSENT for a lock that was never held */
@@ -353,6 +354,8 @@ struct hf_acquire_options {
     const char *owner;    /* whom the lock is for; NULL: the client's */
     hf_wait_fn on_wait;   /* called with `user` while the acquire waits, whenever something about it
                              has changed; never after its result */
+    const char *instance; /* which of the owner's programs it is: host, pod or process, at most 128
+                             bytes, shown beside the owner; NULL: not said. Native format only */
 };
 
 /*
@@ -482,6 +485,7 @@ struct hf_lock_party {
     int64_t since_unix_ms;   /* 0: not known, as in the following */
     int64_t lease_ms;        /* of a holder */
     int64_t expires_unix_ms; /* of a holder, by the store's clock */
+    const char *instance;    /* of the owner; NULL: not known */
 };
 
 struct hf_lock_info {
@@ -510,7 +514,8 @@ struct hf_lock_info {
     size_t held_by_count;
     const struct hf_lock_party *waiting; /* those of `waiters` that are known by more */
     size_t waiting_count;
-    int64_t now_unix_ms; /* the store's time when it was looked at; 0: not known */
+    int64_t now_unix_ms;  /* the store's time when it was looked at; 0: not known */
+    const char *instance; /* of the owner; NULL: not known */
 };
 
 /* Who holds it, without acquiring. HF_ERR_ABSENT: never held, or long ago. Waits. */

@@ -3,12 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/await.h"
 #include "cli/cli.h"
 #include "cli/guard.h"
 #include "cli/moment.h"
 #include "cli/terminal.h"
 #include "cli/wake.h"
+#include "client/info_json.h"
 
 enum { CLOSE_MS = 5000, AGAIN_MS = 1000 };
 
@@ -25,7 +27,21 @@ static const struct option options[] = {
     {0},
 };
 
-static void print_leader(const struct cli *cli, const char *name, const char *leader, bool is_self)
+/* What the leader says of itself, if it is a short text. */
+static void print_data(const struct hf_lock_info *info)
+{
+    char text[200];
+    if (!info || !info->data || info->data_size == 0 || info->data_size >= sizeof text) return;
+    memcpy(text, info->data, info->data_size);
+    text[info->data_size] = '\0';
+    if (!hf__utf8_valid(hf__slice(text, info->data_size))) return;
+    fputs(": ", stdout);
+    print_safely(stdout, text);
+}
+
+/* `info`: what is known of the leader beside its name; NULL: nothing. */
+static void print_leader(const struct cli *cli, const char *name, const char *leader, bool is_self,
+                         const struct hf_lock_info *info)
 {
     if (cli->settings.json) {
         struct hf_buf buf;
@@ -37,13 +53,22 @@ static void print_leader(const struct cli *cli, const char *name, const char *le
         json_text(&json, "name", name);
         json_text(&json, "leader", leader);
         json_bool(&json, "self", is_self);
+        if (info && info->instance) json_text(&json, "instance", info->instance);
+        if (info) hf__data_put(&json, info->data, info->data_size);
         hf__json_close(&json, '}');
         cli_print_json(&buf);
         hf__buf_free(&buf);
     } else if (!cli->settings.quiet) {
         fputs("leader: ", stdout);
         print_safely(stdout, leader ? leader : "nobody");
-        fputs(is_self ? " (this one)\n" : "\n", stdout);
+        if (is_self) fputs(" (this one)", stdout);
+        if (info && info->instance) {
+            fputs(" (", stdout);
+            print_safely(stdout, info->instance);
+            putchar(')');
+        }
+        print_data(info);
+        putchar('\n');
         fflush(stdout);
     }
 }
@@ -57,7 +82,7 @@ static void held_by(void *user, const char *owner)
 {
     const struct campaign *campaign = user;
     if (strcmp(owner, hf_client_owner(campaign->client)) == 0) return; /* said in a moment */
-    print_leader(campaign->cli, campaign->cli->arguments.at[0], owner, false);
+    print_leader(campaign->cli, campaign->cli->arguments.at[0], owner, false, NULL);
 }
 
 /* ---- without a command: only look ---- */
@@ -67,7 +92,7 @@ static void changed(void *user, enum hf_leadership state, const struct hf_lock_i
     struct cli *cli = user;
     if (state == HF_LEADER_OTHER || state == HF_LEADER_NONE)
         print_leader(cli, cli->arguments.at[0], state == HF_LEADER_OTHER ? info->owner : NULL,
-                     false);
+                     false, state == HF_LEADER_OTHER ? info : NULL);
     wake_up();
 }
 
@@ -112,7 +137,7 @@ static bool lead_once(struct cli *cli, struct hf_client *client, const struct op
         *ret_exit_code = signal ? EXIT_BY_SIGNAL + signal : cli_fail(cli, &error);
         return false;
     }
-    print_leader(cli, hf_lock_name(lock), hf_lock_owner(lock), true);
+    print_leader(cli, hf_lock_name(lock), hf_lock_owner(lock), true, NULL);
     struct guard_result result = guard_run(cli, client, lock, cli->arguments.at + 1, guard);
     if (guard_release(lock, &error) == HF_ERR_LOST && result.was_started) result.lost = true;
     hf_lock_unref(lock);
@@ -164,7 +189,8 @@ const struct command command_elect = {
         "command. If leadership is about to be lost the command is stopped, and the campaign\n"
         "begins anew; when the command ends by itself, leadership is given up and its exit code\n"
         "is ours. Outages of the store are waited for.\n\n"
-        "Without a command it prints who leads, whenever that changes.",
+        "Without a command it prints who leads, and what the leader says of itself (--data),\n"
+        "whenever that changes.",
     .examples = "  holdfast elect scheduler -- ./scheduler --foreground\n"
                 "  holdfast elect --data 10.0.0.7:9000 primary -- ./serve\n"
                 "  holdfast elect scheduler             who is it?",

@@ -79,6 +79,22 @@ static void print_field(const char *name, const char *value)
     putchar('\n');
 }
 
+static void print_owner(const char *owner, const char *instance)
+{
+    print_safely(stdout, owner ? owner : "?");
+    if (!instance) return;
+    fputs(" (", stdout);
+    print_safely(stdout, instance);
+    putchar(')');
+}
+
+static void print_who(const char *label, const char *owner, const char *instance)
+{
+    printf("%-8s ", label);
+    print_owner(owner, instance);
+    putchar('\n');
+}
+
 static void print_details(const struct cli *cli, const struct hf_lock_info *info)
 {
     int64_t now_ms = now_of(info);
@@ -90,7 +106,9 @@ static void print_details(const struct cli *cli, const struct hf_lock_info *info
                  info->damage);
         print_field("damage", more);
     }
-    if (info->owner) print_field(is_taken(info) ? "holder" : "last", info->owner);
+    if (info->owner)
+        print_who(is_taken(info) ? "holder" : "last", info->owner,
+                  is_taken(info) ? info->instance : NULL);
     if (info->shared) {
         if (info->limit)
             snprintf(more, sizeof more, "%lld of %lld", (long long)info->holders,
@@ -99,9 +117,9 @@ static void print_details(const struct cli *cli, const struct hf_lock_info *info
         print_field("holders", more);
     }
     for (size_t i = 0; info->held_by_count > 1 && i < info->held_by_count; i++)
-        print_field("", info->held_by[i].owner ? info->held_by[i].owner : "?");
+        print_who("", info->held_by[i].owner, info->held_by[i].instance);
     for (size_t i = 0; i < info->waiting_count; i++)
-        print_field(i == 0 ? "waiting" : "", info->waiting[i].owner ? info->waiting[i].owner : "?");
+        print_who(i == 0 ? "waiting" : "", info->waiting[i].owner, info->waiting[i].instance);
     if (is_taken(info) && info->since_unix_ms) {
         char moment[MOMENT_SIZE];
         snprintf(more, sizeof more, "%s (%s)", moment_print(info->since_unix_ms, moment),
@@ -225,7 +243,8 @@ static void print_row(const struct cli *cli, const struct hf_lock_info *info)
     for (size_t i = characters(info->name); i < 28; i++) putchar(' ');
     printf(" %s%-8s%s %8s %8s %-18s ", style_on(cli->colors, style_for(info)), state,
            style_off(cli->colors), age, left, token);
-    print_safely(stdout, is_taken(info) && info->owner ? info->owner : "-");
+    if (is_taken(info) && info->owner) print_owner(info->owner, info->instance);
+    else putchar('-');
     if (info->sort_key) {
         fputs("  ", stdout);
         print_safely(stdout, info->sort_key);
@@ -396,7 +415,7 @@ static void print_change(struct watching *watching, const struct hf_lock_info *i
                style_off(cli->colors));
         if (is_taken(info) && info->owner) {
             fputs("  ", stdout);
-            print_safely(stdout, info->owner);
+            print_owner(info->owner, info->instance);
         }
         if (is_taken(info) && info->token) printf("  token %lld", (long long)info->token);
         if (info->held && info->holders > 1) printf("  %lld holders", (long long)info->holders);

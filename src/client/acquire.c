@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "client/client.h"
+#include "client/on_behalf.h"
 
 enum { DATA_MAX = 350 * 1024, ATTRIBUTES_MAX = 32 };
 
@@ -11,7 +12,7 @@ enum { DATA_MAX = 350 * 1024, ATTRIBUTES_MAX = 32 };
 struct news {
     struct hf_wait wait;
     struct hf_error error;
-    char texts[]; /* the name; the owner */
+    char texts[]; /* the name; the owner; the instance */
 };
 
 struct hf_acquisition {
@@ -20,7 +21,8 @@ struct hf_acquisition {
     hf_wait_fn on_wait;
     void *on_wait_user;
     struct news *news;
-    bool telling; /* on_wait runs: the result waits for it */
+    struct news *blocked; /* who was in its way when it ended; NULL: nobody, or no memory */
+    bool telling;         /* on_wait runs: the result waits for it */
     struct hf_client *client;
     struct hf_attempt *attempt; /* NULL: it has a result */
     struct hf_lock *lock;       /* made in advance */
@@ -36,23 +38,34 @@ static void unref(struct hf_acquisition *acquisition)
 {
     if (--acquisition->refs > 0) return;
     hf__free(acquisition->news);
+    hf__free(acquisition->blocked);
     hf__lock_drop(acquisition->lock);
     hf__free(acquisition);
 }
 
 /* ---- how it stands ---- */
 
-void hf__acquire_report(struct hf_client *client, struct hf_attempt *attempt,
-                        const struct hf_report *report)
+static const char *put_text(char **at, struct hf_slice text)
 {
-    struct hf_acquisition *acquisition = attempt->want.user;
-    size_t name_size = attempt->name->len + (size_t)1;
-    struct news *news = hf__malloc(sizeof *news + name_size + report->owner.len + 1);
-    if (!news) return; /* there is always something newer to say */
-    char *owner = news->texts + name_size;
+    char *copy = *at;
+    if (text.len == 0) return NULL;
+    memcpy(copy, text.ptr, text.len);
+    copy[text.len] = '\0';
+    *at += text.len + 1;
+    return copy;
+}
+
+/* NULL: out of memory. */
+static struct news *news_of(const struct hf_attempt *attempt, const struct hf_report *report)
+{
+    size_t size = attempt->name->len + report->owner.len + report->instance.len + (size_t)3;
+    struct news *news = hf__malloc(sizeof *news + size);
+    if (!news) return NULL;
+    char *at = news->texts;
     news->wait = (struct hf_wait){
-        .name = news->texts,
-        .owner = report->owner.len ? owner : NULL,
+        .name = put_text(&at, hf__slice(attempt->name->text, attempt->name->len)),
+        .owner = put_text(&at, report->owner),
+        .instance = put_text(&at, report->instance),
         .holders = report->holders,
         .since_unix_ms = report->since_unix_ms,
         .expires_unix_ms = report->expires_unix_ms,
@@ -63,9 +76,15 @@ void hf__acquire_report(struct hf_client *client, struct hf_attempt *attempt,
         .error = report->error ? &news->error : NULL,
     };
     if (report->error) news->error = *report->error;
-    memcpy(news->texts, attempt->name->text, name_size);
-    if (report->owner.len) memcpy(owner, report->owner.ptr, report->owner.len);
-    owner[report->owner.len] = '\0';
+    return news;
+}
+
+void hf__acquire_report(struct hf_client *client, struct hf_attempt *attempt,
+                        const struct hf_report *report)
+{
+    struct hf_acquisition *acquisition = attempt->want.user;
+    struct news *news = news_of(attempt, report);
+    if (!news) return; /* there is always something newer to say */
     hf__free(acquisition->news);
     acquisition->news = news;
     if (hf__list_empty(&acquisition->report.node)) acquisition->refs++;
@@ -127,6 +146,11 @@ void hf__acquire_finished(struct hf_client *client, struct hf_attempt *attempt)
         hf__lock_drop(acquisition->lock);
         acquisition->lock = attempt->grant->user;
         acquisition->lock->refs++;
+    }
+    if (attempt->code == HF_ERR_HELD || attempt->code == HF_ERR_TIMED_OUT) {
+        struct hf_report by;
+        hf__attempt_blocked_by(&client->core, attempt, &by);
+        acquisition->blocked = news_of(attempt, &by);
     }
     hf__attempt_free(&client->core, attempt);
     /* Called back, it comes after what is being told anyway, and before the lock's events. */
@@ -229,6 +253,9 @@ static int check_want(struct hf_client *client, const char *name, int64_t timeou
     REFUSE_IF(options->owner &&
                   (owner.len == 0 || owner.len > HF_OWNER_MAX || !hf__utf8_valid(owner)),
               "an owner is UTF-8 text of 1 to %d bytes", HF_OWNER_MAX);
+    struct hf_slice instance = hf__slice_str(options->instance);
+    REFUSE_IF(instance.len > HF_INSTANCE_MAX || !hf__utf8_valid(instance),
+              "an instance is UTF-8 text of at most %d bytes", HF_INSTANCE_MAX);
     REFUSE_IF(options->data_size > 0 && !options->data, "data_size without data");
     if (options->data_size > DATA_MAX)
         return hf__error_set(reterr, HF_ERR_LIMIT, "data of %zu bytes: at most %d fit",
@@ -250,6 +277,7 @@ static int check_want(struct hf_client *client, const char *name, int64_t timeou
         .only_if_exists = options->only_if_exists,
         .reentrant = options->reentrant,
         .owner = owner,
+        .instance = instance,
         .reports = options->on_wait != NULL,
         .stubborn = inside->stubborn,
         .session = inside->session,
@@ -382,6 +410,11 @@ int hf__acquire_async(struct hf_client *client, const char *name, int64_t timeou
     if (code != 0) unref(acquisition);
     hf__arena_free(&arena);
     return code;
+}
+
+const struct hf_wait *hf__acquisition_blocked_by(const struct hf_acquisition *acquisition)
+{
+    return acquisition && acquisition->blocked ? &acquisition->blocked->wait : NULL;
 }
 
 struct hf_attempt *hf__acquisition_attempt(const struct hf_acquisition *acquisition)

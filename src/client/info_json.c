@@ -62,6 +62,7 @@ static void put_parties(struct hf_json_writer *json, const char *name,
     for (size_t i = 0; i < count; i++) {
         hf__json_open(json, '{');
         put_text(json, "owner", parties[i].owner);
+        put_text(json, "instance", parties[i].instance);
         put_text(json, "session", parties[i].session);
         put_known(json, "since_unix_ms", parties[i].since_unix_ms);
         put_known(json, "lease_ms", parties[i].lease_ms);
@@ -95,6 +96,7 @@ void hf__info_put(struct hf_json_writer *json, const struct hf_lock_info *info, 
     if (taken) put_text(json, "mode", info->shared ? "shared" : "exclusive");
     put_text_or_null(json, "owner", taken ? info->owner : NULL, nulls);
     put_text_or_null(json, "last_owner", info->owner, nulls);
+    if (taken) put_text(json, "instance", info->instance);
     put_number(json, "token", info->token);
     put_number(json, "holders", info->holders);
     put_known(json, "limit", info->limit);

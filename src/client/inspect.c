@@ -30,14 +30,15 @@ static bool is_extra(const struct hf_core_options *core, const struct hf_attr *a
 
 static size_t party_size(const struct hf_party *party)
 {
-    return sizeof(struct hf_lock_party) + party->owner.len + party->session.len + 2;
+    return sizeof(struct hf_lock_party) + party->owner.len + party->instance.len +
+           party->session.len + 3;
 }
 
 size_t hf__info_size(const struct hf_core *core, const struct hf_view *view)
 {
     const struct hf_record *record = view->record;
-    size_t size = view->name.len + record->owner.len + record->data.len + record->forced_by.len +
-                  record->forced_reason.len + 5;
+    size_t size = view->name.len + record->owner.len + record->instance.len + record->data.len +
+                  record->forced_by.len + record->forced_reason.len + 6;
     for (size_t i = 0; i < record->item.count; i++) {
         const struct hf_attr *attr = &record->item.attrs[i];
         if (is_extra(&core->options, attr))
@@ -47,7 +48,8 @@ size_t hf__info_size(const struct hf_core *core, const struct hf_view *view)
     for (size_t i = 0; i < view->waiting_count; i++) size += party_size(&view->waiting[i]);
     for (const struct hf_attempt *at = NULL;
          (at = hf__core_next_in_line(core, view->name, at)) != NULL;)
-        size += sizeof(struct hf_lock_party) + hf__grant_owner(core, at->grant).len + 2;
+        size += sizeof(struct hf_lock_party) + hf__grant_owner(core, at->grant).len +
+                hf__grant_instance(at->grant).len + 3;
     return size;
 }
 
@@ -63,6 +65,7 @@ static void put_party(struct hf_lock_party *ret, char **at, const struct hf_part
 {
     *ret = (struct hf_lock_party){
         .owner = put_text(at, party->owner),
+        .instance = put_text(at, party->instance),
         .session = put_text(at, party->session),
         .since_unix_ms = party->since_unix_ms,
         .lease_ms = party->lease_ms,
@@ -100,7 +103,8 @@ static size_t put_waiting(struct hf_lock_party *ret, char **at, const struct hf_
         put_party(&ret[count++], at, &view->waiting[0]);
     for (const struct hf_attempt *one = NULL;
          (one = hf__core_next_in_line(core, view->name, one)) != NULL;) {
-        struct hf_party party = {.owner = hf__grant_owner(core, one->grant)};
+        struct hf_party party = {.owner = hf__grant_owner(core, one->grant),
+                                 .instance = hf__grant_instance(one->grant)};
         if (now.known) party.since_unix_ms = (now.lo_unix_us - (now_us - one->began_us)) / 1000;
         put_party(&ret[count++], at, &party);
     }
@@ -143,6 +147,7 @@ void hf__info_fill(struct hf_lock_info *info, char **at, const struct hf_core *c
     info->waiting = info->waiting_count ? waiting : NULL;
     info->name = put_text(at, view->name);
     info->owner = put_text(at, record->owner);
+    info->instance = put_text(at, record->instance);
     info->forced_by = put_text(at, record->forced_by);
     info->forced_reason = put_text(at, record->forced_reason);
     if (record->has_data) {

@@ -83,16 +83,16 @@ int hf__lock_renew_async(struct hf_lock *lock, int64_t lease_ms, hf_done_fn done
 
 /* ---- sessions ---- */
 
-int hf__session_open(struct hf_client *client, const char *owner, int64_t lease_ms, hf_done_fn done,
+int hf__session_open(struct hf_client *client, const struct hf_session_want *want, hf_done_fn done,
                      void *user, struct hf_session **ret, struct hf_error *reterr)
 {
     if (!client->core.options.format->sessions)
         return hf__error_set(reterr, HF_ERR_UNSUPPORTED, "the format \"%s\" has no sessions",
                              client->core.options.format->name);
-    if (lease_ms < 100 || lease_ms > HF_LEASE_MAX_MS)
+    if (want->lease_ms < 100 || want->lease_ms > HF_LEASE_MAX_MS)
         return hf__error_set(reterr, HF_ERR_INVALID,
                              "a lease of %lld ms: it must be between 100 ms and a year",
-                             (long long)lease_ms);
+                             (long long)want->lease_ms);
     struct hf_session *session = hf__calloc(1, sizeof *session);
     if (!session) return hf__error_no_memory(reterr);
     struct hf_async *async = hf__async_begin(client, done, user, reterr);
@@ -100,8 +100,8 @@ int hf__session_open(struct hf_client *client, const char *owner, int64_t lease_
         hf__free(session);
         return code_of(reterr);
     }
-    int code = hf__core_session_open(&client->core, hf__slice_str(owner), lease_ms, &async->job,
-                                     hf__client_now_us(client), &session->lease, reterr);
+    int code = hf__core_session_open(&client->core, want, &async->job, hf__client_now_us(client),
+                                     &session->lease, reterr);
     if (code != 0) {
         hf__free(session);
         hf__free(async);

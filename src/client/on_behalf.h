@@ -17,7 +17,7 @@ typedef void (*hf_done_fn)(void *user, int code, const struct hf_error *error);
  * unreferenced. `done` tells when it can be used; the session is `ret`'s whatever it says.
  */
 struct hf_session;
-int hf__session_open(struct hf_client *client, const char *owner, int64_t lease_ms, hf_done_fn done,
+int hf__session_open(struct hf_client *client, const struct hf_session_want *want, hf_done_fn done,
                      void *user, struct hf_session **ret, struct hf_error *reterr);
 /* By a full lease from now. HF_ERR_LOST: it has ended. */
 int hf__session_renew(struct hf_session *session, hf_done_fn done, void *user,
@@ -38,6 +38,9 @@ int hf__acquire_in(struct hf_session *session, struct hf_client *client, const c
 /* By a full lease from now; lease_ms 0: as long as before. A lease never shrinks. */
 int hf__lock_renew_async(struct hf_lock *lock, int64_t lease_ms, hf_done_fn done, void *user,
                          struct hf_error *reterr);
+
+/* Who was in the way of an acquire that ended with HF_ERR_HELD or HF_ERR_TIMED_OUT; NULL: not known. */
+const struct hf_wait *hf__acquisition_blocked_by(const struct hf_acquisition *acquisition);
 
 struct hf_lock_status {
     int64_t token;

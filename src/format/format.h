@@ -23,6 +23,7 @@
 enum {
     HF_LOCK_NAME_MAX = 1024,
     HF_OWNER_MAX = 512,
+    HF_INSTANCE_MAX = 128,
     HF_REASON_MAX = 512,
     HF_GRANT_TEXT = 32,         /* the length of an id in hex */
     HF_READERS_LIMIT = 1000000, /* shared without a limit */
@@ -52,6 +53,7 @@ struct hf_layout {
 struct hf_claim {
     struct hf_slice name;
     struct hf_slice owner;
+    struct hf_slice instance; /* of the owner's programs, for people; empty: not said */
     struct hf_id grant;
     const struct hf_id *session; /* NULL: the lock keeps its own lease */
     int64_t limit;               /* 0: exclusive; otherwise so many may share it */
@@ -101,7 +103,8 @@ struct hf_record {
     bool damaged;       /* F3; never together with a holder */
     const char *damage; /* the attribute that is invalid */
     struct hf_item item;
-    struct hf_slice owner; /* for people; never with a grant in it */
+    struct hf_slice owner;    /* for people; never with a grant in it */
+    struct hf_slice instance; /* likewise; empty: not known */
     /*
      * Stays the same while one grant holds the lock, and is another's for every other; empty: the
      * record has nothing like it.
@@ -146,6 +149,7 @@ struct hf_session_record {
     bool damaged;
     struct hf_item item;
     struct hf_slice owner;
+    struct hf_slice instance;
     int64_t version_number;
     struct hf_id by; /* the write that made this version */
     struct hf_liveness liveness;
@@ -157,6 +161,7 @@ struct hf_session_record {
 struct hf_session_claim {
     struct hf_id id;
     struct hf_slice owner;
+    struct hf_slice instance; /* written when it is created */
     int64_t version;
     struct hf_id by;        /* the write that makes this version */
     struct hf_id before_by; /* renewal: … that made the version before */

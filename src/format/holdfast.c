@@ -1,7 +1,7 @@
 /*
  * The native format: one record per lock, one string key.
  *
- *   key S · token N · owner S · grant S (held exclusively) · session S, or
+ *   key S · token N · owner S · instance S · grant S (held exclusively) · session S, or
  *   version, lease, expires N and by S (own lease) · holders SS · limit N ·
  *   intent S · since N · data B · ttl N · released S · forced, forced_by,
  *   forced_reason S
@@ -142,6 +142,7 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
     if (!has_item) return;
     ret->item = item;
     hf__item_text(item, "owner", &ret->owner);
+    hf__item_text(item, "instance", &ret->instance);
     hf__item_text(item, "forced", &ret->forced);
     hf__item_text(item, "forced_by", &ret->forced_by);
     hf__item_text(item, "forced_reason", &ret->forced_reason);
@@ -199,6 +200,13 @@ static void write_lease(struct hf_arena *arena, const struct hf_claim *claim,
     else hf__update_remove(arena, update, "expires");
 }
 
+/* What was written by a holder is not taken for the next one's, unless that one says so. */
+static void drop_data(struct hf_arena *arena, const struct hf_claim *claim,
+                      struct hf_update *update)
+{
+    if (!claim->has_data && !claim->keep_data) hf__update_remove(arena, update, "data");
+}
+
 static void write_data(struct hf_arena *arena, const struct hf_claim *claim,
                        struct hf_update *update)
 {
@@ -223,6 +231,8 @@ void hf__holdfast_write_common(struct hf_arena *arena, const struct hf_claim *cl
 {
     hf__update_count(arena, update, "token", claim->token_start, 1);
     hf__update_set(arena, update, "owner", hf__s(claim->owner));
+    if (claim->instance.len) hf__update_set(arena, update, "instance", hf__s(claim->instance));
+    else hf__update_remove(arena, update, "instance");
     if (claim->since_unix_ms)
         hf__update_set(arena, update, "since", hf__n(arena, claim->since_unix_ms));
     else hf__update_remove(arena, update, "since");
@@ -240,6 +250,7 @@ static void write_grant(struct hf_arena *arena, const struct hf_claim *claim,
                         struct hf_update *update)
 {
     hf__holdfast_write_common(arena, claim, update);
+    drop_data(arena, claim, update);
     hf__update_set(arena, update, "grant", hf__s(hf__id_text(arena, &claim->grant)));
     write_lease(arena, claim, update);
     hf__update_remove(arena, update, "limit");
@@ -351,6 +362,7 @@ static bool adopt(const struct hf_record *record, struct hf_claim *claim)
 {
     if (!holds(record, claim)) return false;
     claim->owner = record->owner;
+    claim->instance = record->instance;
     claim->token = record->token;
     claim->since_unix_ms = record->since_unix_ms;
     claim->lease_ms = record->liveness.lease_ms;
@@ -418,9 +430,9 @@ static const char *refuses_name(struct hf_slice name)
 }
 
 static const char *const own_names[] = {
-    "token",    "owner",  "grant",     "session",       "version", "by",    "lease",
-    "expires",  "ttl",    "holders",   "limit",         "intent",  "since", "data",
-    "released", "forced", "forced_by", "forced_reason", NULL};
+    "token", "owner",    "instance", "grant",     "session",       "version", "by",
+    "lease", "expires",  "ttl",      "holders",   "limit",         "intent",  "since",
+    "data",  "released", "forced",   "forced_by", "forced_reason", NULL};
 
 const struct hf_format hf__format_holdfast = {
     .name = "holdfast",

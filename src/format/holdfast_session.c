@@ -1,7 +1,7 @@
 /*
  * Sessions of the native format: one record keeps any number of locks alive.
  *
- *   key S = holdfast:session:<id> · owner S · version, lease, expires N · by S ·
+ *   key S = holdfast:session:<id> · owner, instance S · version, lease, expires N · by S ·
  *   asked SS · revoked SS · ttl N
  *
  * Invariants
@@ -38,6 +38,7 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
     if (!has_item) return;
     ret->item = item;
     hf__item_text(item, "owner", &ret->owner);
+    hf__item_text(item, "instance", &ret->instance);
     ret->asked = members_of(item, "asked");
     ret->revoked = members_of(item, "revoked");
     hf__holdfast_by(item, &ret->by);
@@ -52,6 +53,7 @@ static void write_session(struct hf_arena *arena, const struct hf_session_claim 
                           struct hf_update *update)
 {
     hf__update_set(arena, update, "owner", hf__s(claim->owner));
+    if (claim->instance.len) hf__update_set(arena, update, "instance", hf__s(claim->instance));
     hf__update_set(arena, update, "version", hf__n(arena, claim->version));
     hf__update_set(arena, update, "by", hf__s(hf__id_text(arena, &claim->by)));
     hf__update_set(arena, update, "lease", hf__n(arena, claim->lease_ms));

@@ -80,6 +80,11 @@ static void take_up(struct hf_core *core, struct adoption *adoption, const struc
     grant->since_unix_ms = claim->since_unix_ms;
     grant->owner_len = (uint16_t)claim->owner.len;
     memcpy(grant->owner, claim->owner.ptr, claim->owner.len);
+    struct hf_slice instance = claim->instance;
+    if (instance.len > HF_INSTANCE_MAX) instance.len = 0; /* not by us, and only for people */
+    grant->instance_len = (uint16_t)instance.len;
+    grant->owner[claim->owner.len] = '\0';
+    if (instance.len) memcpy(grant->owner + claim->owner.len + 1, instance.ptr, instance.len);
     grant->state = HF_GRANT_ADOPTING;
     lease->version = claim->version;
     lease->by = claim->by;
@@ -251,7 +256,7 @@ static struct adoption *adoption_new(struct hf_core *core, const struct hf_by_gr
     struct adoption *adoption = hf__calloc(1, sizeof *adoption);
     if (!adoption) return NULL;
     hf__list_init(&adoption->node);
-    size_t room = which->owner.len ? which->owner.len : HF_OWNER_MAX;
+    size_t room = (which->owner.len ? which->owner.len : HF_OWNER_MAX) + 1 + HF_INSTANCE_MAX;
     adoption->any_owner = which->owner.len == 0;
     adoption->name = hf__name_get(core, which->name);
     adoption->grant = hf__grant_new(room);

@@ -128,9 +128,9 @@ void hf__attempt_end(struct hf_core *core, struct hf_attempt *attempt, int code,
 void hf__attempt_fail_held(struct hf_core *core, struct hf_attempt *attempt, int code,
                            int64_t now_us)
 {
-    struct hf_slice owner = attempt->record.owner;
-    const struct hf_grant *ours = attempt->looked ? NULL : hf__name_exclusive(attempt->name);
-    if (ours) owner = hf__grant_owner(core, ours);
+    struct hf_report by;
+    hf__attempt_blocked_by(core, attempt, &by);
+    bool has_instance = by.instance.len > 0;
     const char *prefix = code == HF_ERR_TIMED_OUT ? "not free in time; " : "";
     const char *damage = attempt->record.damaged          ? attempt->record.damage
                          : attempt->record.strange_intent ? "intent"
@@ -139,9 +139,10 @@ void hf__attempt_fail_held(struct hf_core *core, struct hf_attempt *attempt, int
         hf__error_set(&attempt->error, code,
                       "lock \"%s\": %sits record is invalid (attribute \"%s\"); look at it",
                       attempt->name->text, prefix, damage);
-    else if (owner.len > 0)
-        hf__error_set(&attempt->error, code, "lock \"%s\": %sheld by %.*s", attempt->name->text,
-                      prefix, HF_FMT(owner));
+    else if (by.owner.len > 0)
+        hf__error_set(&attempt->error, code, "lock \"%s\": %sheld by %.*s%s%.*s%s",
+                      attempt->name->text, prefix, HF_FMT(by.owner), has_instance ? " (" : "",
+                      HF_FMT(by.instance), has_instance ? ")" : "");
     else hf__error_set(&attempt->error, code, "lock \"%s\": %sheld", attempt->name->text, prefix);
     hf__attempt_finish(core, attempt, code, now_us);
 }
@@ -429,6 +430,7 @@ static void claim_of(struct hf_core *core, const struct hf_attempt *attempt,
     *ret = (struct hf_claim){
         .name = hf__name_text(attempt->name),
         .owner = want->owner.len ? want->owner : core->options.owner,
+        .instance = want->instance,
         .grant = try->grant,
         .session = try->session ? &try->session->id : NULL,
         .limit = want->limit,

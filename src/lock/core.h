@@ -173,7 +173,8 @@ struct hf_lease {
 
     struct hf_list of_opened;   /* core->opened */
     struct hf_job *job;         /* of whoever opens, closes or adopts it */
-    char *owner;                /* of an opened session */
+    char *owner;                /* of an opened session … */
+    char *instance;             /* … in the same piece of memory */
     struct hf_errand *release;  /* of its grant, waiting for a renewal to come back */
     struct hf_request *request; /* in flight */
     bool pending;               /* version + 1 was sent at least once and is not decided */
@@ -228,7 +229,9 @@ struct hf_grant {
     bool taken_over;
     bool passing; /* adopted, and let go once it has been renewed */
     uint16_t owner_len;
-    char owner[]; /* who asked for it; "": the client's */
+    uint16_t instance_len;
+    char owner
+        []; /* who asked for it ("": the client's), and, behind its terminator, which instance */
 };
 
 /* ---- jobs: calls that end with one code ---- */
@@ -270,6 +273,7 @@ struct hf_want {
     bool stubborn;            /* no error ends it: a campaign */
     bool reports;             /* somebody wants to know how the wait stands (report.c) */
     struct hf_slice owner;    /* empty: the client's */
+    struct hf_slice instance; /* empty: not said */
     struct hf_lease *session; /* an opened one that is to keep the lock; NULL: as the client does */
     void *user;
 };
@@ -443,7 +447,12 @@ void hf__core_set_data(struct hf_core *core, struct hf_grant *grant, bool has_da
  * can be used; who keeps it longer than until it ends counts a reference. Closing releases its
  * locks first. One that is left ends in memory alone, with its locks: nothing is written.
  */
-int hf__core_session_open(struct hf_core *core, struct hf_slice owner, int64_t lease_ms,
+struct hf_session_want {
+    struct hf_slice owner;
+    struct hf_slice instance; /* empty: not said */
+    int64_t lease_ms;
+};
+int hf__core_session_open(struct hf_core *core, const struct hf_session_want *want,
                           struct hf_job *job, int64_t now_us, struct hf_lease **ret,
                           struct hf_error *reterr);
 void hf__core_session_ensure(struct hf_core *core, struct hf_lease *session, int64_t at_least_ms,
@@ -498,7 +507,8 @@ struct hf_attempt *hf__core_next_finished(struct hf_core *core);
 
 /* How a wait stands. The texts last until the core is fed again. */
 struct hf_report {
-    struct hf_slice owner; /* of the holder; empty: not known */
+    struct hf_slice owner;    /* of the holder; empty: not known */
+    struct hf_slice instance; /* likewise */
     int64_t holders;
     int64_t since_unix_ms;
     int64_t expires_unix_ms;
@@ -523,6 +533,11 @@ void hf__grant_free(struct hf_core *core, struct hf_grant *grant);
 
 /* Who asked for the lock; terminated. */
 struct hf_slice hf__grant_owner(const struct hf_core *core, const struct hf_grant *grant);
+struct hf_slice hf__grant_instance(const struct hf_grant *grant);
+
+/* Who is in the way of an attempt that has ended with HF_ERR_HELD or HF_ERR_TIMED_OUT. */
+void hf__attempt_blocked_by(const struct hf_core *core, const struct hf_attempt *attempt,
+                            struct hf_report *ret);
 
 /* How long the grant is certain to be held; 0: not any more, or not certain. */
 static inline int64_t hf__grant_left_us(const struct hf_grant *grant, int64_t now_us)

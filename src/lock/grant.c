@@ -16,6 +16,11 @@ struct hf_slice hf__grant_owner(const struct hf_core *core, const struct hf_gran
     return grant->owner_len ? hf__slice(grant->owner, grant->owner_len) : core->options.owner;
 }
 
+struct hf_slice hf__grant_instance(const struct hf_grant *grant)
+{
+    return hf__slice(grant->owner + grant->owner_len + 1, grant->instance_len);
+}
+
 struct hf_grant *hf__grant_new(size_t owner_room)
 {
     struct hf_grant *grant = hf__calloc(1, sizeof *grant + owner_room + 1);
@@ -33,6 +38,7 @@ void hf__grant_claim(const struct hf_core *core, const struct hf_grant *grant, s
     *ret = (struct hf_claim){
         .name = hf__name_text(grant->name),
         .owner = hf__grant_owner(core, grant),
+        .instance = hf__grant_instance(grant),
         .grant = grant->id,
         .session = grant->lease->is_session ? &grant->lease->id : NULL,
         .limit = grant->limit,
@@ -129,7 +135,9 @@ static enum hf_reason explain(const struct hf_record *record, const struct hf_id
         return HF_REASON_DELETED;
     }
     if (hf__record_is_held(record)) {
-        hf__error_set(ret, 0, "by %.*s", HF_FMT(record->owner));
+        bool has_instance = record->instance.len > 0;
+        hf__error_set(ret, 0, "by %.*s%s%.*s%s", HF_FMT(record->owner), has_instance ? " (" : "",
+                      HF_FMT(record->instance), has_instance ? ")" : "");
         return HF_REASON_TAKEN;
     }
     hf__error_set(ret, 0, "its grant was removed from the record");

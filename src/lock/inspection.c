@@ -123,6 +123,7 @@ static bool meet_party(const struct hf_inspection *inspection, const struct hf_r
     if (!session || !session->known) return true;
     if (!session->record.exists) return false;
     if (session->record.owner.len > 0 && ret->owner.len == 0) ret->owner = session->record.owner;
+    ret->instance = session->record.instance;
     if (session->record.damaged) return true;
     ret->lease_ms = session->record.liveness.lease_ms;
     ret->expires_unix_ms = session->record.liveness.expires_unix_ms;
@@ -136,6 +137,7 @@ static size_t meet_holders(const struct hf_inspection *inspection, const struct 
     if (record->exclusive && meet_party(inspection, record, &record->holder, &ret[count])) {
         struct hf_party *party = &ret[count++];
         party->owner = record->owner;
+        if (record->instance.len > 0) party->instance = record->instance;
         party->since_unix_ms = record->since_unix_ms;
         if (party->session.len == 0) {
             party->lease_ms = record->liveness.lease_ms;

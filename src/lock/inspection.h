@@ -34,6 +34,7 @@ struct hf_inspection {
 /* Somebody who has the lock, or waits for it. 0 and empty: not known. */
 struct hf_party {
     struct hf_slice owner;
+    struct hf_slice instance;
     struct hf_slice session; /* empty: a lease of its own */
     int64_t since_unix_ms;
     int64_t lease_ms;

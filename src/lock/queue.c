@@ -170,6 +170,7 @@ static bool copy_want(struct hf_attempt *attempt, const struct hf_want *want)
     attempt->want.data = hf__arena_copy(&attempt->wants, want->data);
     attempt->want.extra = hf__item_copy(&attempt->wants, want->extra);
     attempt->want.owner = hf__arena_copy(&attempt->wants, want->owner);
+    attempt->want.instance = hf__arena_copy(&attempt->wants, want->instance);
     return !attempt->wants.failed;
 }
 
@@ -194,7 +195,7 @@ int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t n
     hf__list_init(&attempt->report);
     hf__list_init(&attempt->of_waiting);
     attempt->name = hf__name_get(core, want->name);
-    attempt->grant = hf__grant_new(want->owner.len);
+    attempt->grant = hf__grant_new(want->owner.len + 1 + want->instance.len);
     bool own = keeps_own_lease(core, want);
     if (own) attempt->own = hf__lease_new(core, false);
     if (!attempt->name || !attempt->grant || (own && !attempt->own) ||
@@ -221,6 +222,9 @@ int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t n
     grant->user = want->user;
     grant->owner_len = (uint16_t)want->owner.len;
     if (want->owner.len) memcpy(grant->owner, want->owner.ptr, want->owner.len);
+    grant->instance_len = (uint16_t)want->instance.len;
+    if (want->instance.len)
+        memcpy(grant->owner + want->owner.len + 1, want->instance.ptr, want->instance.len);
     grant->warn_ms = want->warn_ms > 0 ? want->warn_ms : core->options.warn_ms;
     if (want->warn_ms == 0 && want->lease_ms > 0 && core->options.warn_ms > 0)
         grant->warn_ms = want->lease_ms * 2 / 3;

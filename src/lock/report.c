@@ -21,26 +21,43 @@ void hf__name_report(struct hf_core *core, const struct hf_name *name)
         hf__attempt_report(core, HF_CONTAINER(at, struct hf_attempt, of_name));
 }
 
+static void put_record(const struct hf_record *record, struct hf_report *ret)
+{
+    ret->owner = record->owner;
+    ret->instance = record->instance;
+    ret->holders = record->readers > 0        ? record->readers
+                   : record->member_count > 0 ? (int64_t)record->member_count
+                                              : 1;
+    ret->since_unix_ms = record->since_unix_ms;
+    ret->expires_unix_ms = record->liveness.expires_unix_ms;
+}
+
+static void put_ours(const struct hf_core *core, const struct hf_grant *ours, struct hf_report *ret)
+{
+    ret->owner = hf__grant_owner(core, ours);
+    ret->instance = hf__grant_instance(ours);
+    ret->holders = 1;
+    ret->since_unix_ms = ours->since_unix_ms;
+    ret->expires_unix_ms = ours->lease ? ours->lease->expires_unix_ms : 0;
+}
+
 /* By a grant of ours, or by the record as whoever is first has seen it. */
 static void put_holder(const struct hf_core *core, const struct hf_name *name,
                        struct hf_report *ret)
 {
     const struct hf_grant *ours = hf__name_exclusive(name);
     const struct hf_attempt *first = HF_CONTAINER(name->attempts.next, struct hf_attempt, of_name);
-    const struct hf_record *record = &first->record;
-    if (ours && ours->lease) {
-        ret->owner = hf__grant_owner(core, ours);
-        ret->holders = 1;
-        ret->since_unix_ms = ours->since_unix_ms;
-        ret->expires_unix_ms = ours->lease->expires_unix_ms;
-    } else if (first->looked && hf__record_is_held(record)) {
-        ret->owner = record->owner;
-        ret->holders = record->readers > 0        ? record->readers
-                       : record->member_count > 0 ? (int64_t)record->member_count
-                                                  : 1;
-        ret->since_unix_ms = record->since_unix_ms;
-        ret->expires_unix_ms = record->liveness.expires_unix_ms;
-    }
+    if (ours && ours->lease) put_ours(core, ours, ret);
+    else if (first->looked && hf__record_is_held(&first->record)) put_record(&first->record, ret);
+}
+
+void hf__attempt_blocked_by(const struct hf_core *core, const struct hf_attempt *attempt,
+                            struct hf_report *ret)
+{
+    const struct hf_grant *ours = attempt->looked ? NULL : hf__name_exclusive(attempt->name);
+    *ret = (struct hf_report){0};
+    if (ours) put_ours(core, ours, ret);
+    else put_record(&attempt->record, ret);
 }
 
 static void fill(const struct hf_core *core, const struct hf_attempt *attempt, int64_t now_us,
@@ -62,6 +79,7 @@ static uint64_t digest(const struct hf_report *report)
     const int64_t numbers[] = {report->holders, report->since_unix_ms, report->expires_unix_ms,
                                report->ahead, report->failures};
     uint64_t hash = hf__hash_more(HF_HASH_START, report->owner);
+    hash = hf__hash_more(hash, report->instance);
     return hf__hash_more(hash, hf__slice((const char *)numbers, sizeof numbers)) | 1;
 }
 

@@ -39,6 +39,7 @@ static void send_creation(struct hf_core *core, struct hf_lease *session, int64_
     struct hf_session_claim claim = {
         .id = session->id,
         .owner = session->owner ? hf__slice_str(session->owner) : options->owner,
+        .instance = hf__slice_str(session->instance),
         .version = 1,
         .by = session->pending_by,
         .lease_ms = session->lease_ms,
@@ -184,24 +185,28 @@ void hf__session_drop(struct hf_core *core, const struct hf_id *id, int64_t now_
 
 /* ---- sessions that somebody opens ---- */
 
-int hf__core_session_open(struct hf_core *core, struct hf_slice owner, int64_t lease_ms,
+int hf__core_session_open(struct hf_core *core, const struct hf_session_want *want,
                           struct hf_job *job, int64_t now_us, struct hf_lease **ret,
                           struct hf_error *reterr)
 {
+    struct hf_slice owner = want->owner, instance = want->instance;
     hf__core_tick(core, now_us);
     if (core->closing) return hf__error_set(reterr, HF_ERR_CLOSED, "the client is being closed");
     struct hf_lease *session = hf__lease_new(core, true);
     if (!session) return hf__error_no_memory(reterr);
-    session->owner = hf__malloc(owner.len + 1);
+    session->owner = hf__malloc(owner.len + 1 + instance.len + 1);
     if (!session->owner) {
         hf__lease_unref(core, session);
         return hf__error_no_memory(reterr);
     }
     memcpy(session->owner, owner.ptr, owner.len);
     session->owner[owner.len] = '\0';
+    session->instance = session->owner + owner.len + 1;
+    if (instance.len) memcpy(session->instance, instance.ptr, instance.len);
+    session->instance[instance.len] = '\0';
     session->opened = true;
     session->job = job;
-    session->lease_ms = session->wanted_ms = lease_ms;
+    session->lease_ms = session->wanted_ms = want->lease_ms;
     hf__list_append(&core->opened, &session->of_opened);
     begin_anew(core, session, now_us);
     send_creation(core, session, now_us);

@@ -252,13 +252,14 @@ class Looks(CommandTest):
 
 class Elects(CommandTest):
     def test_one_leader_and_then_another(self):
-        first = self.start("--owner", "alice", "--lease", "6s", "elect", "leader", "--", "sleep", "300")
+        first = self.start("--owner", "alice", "--lease", "6s", "elect", "--data", "10.0.0.7:9000", "leader", "--",
+                           "sleep", "300")
         self.assertEqual(first.stdout.readline(), "leader: alice (this one)\n")
         second = self.start("--owner", "bob", "--lease", "6s", "elect", "leader", "--", "sh", "-c",
                             "echo leading; exit 6")
         self.assertEqual(second.stdout.readline(), "leader: alice\n")
         observer = self.start("elect", "leader", "--poll", "100ms")
-        self.assertEqual(observer.stdout.readline(), "leader: alice\n")
+        self.assertEqual(observer.stdout.readline(), "leader: alice: 10.0.0.7:9000\n")
         first.kill()
         self.assertEqual(second.stdout.readline(), "leader: bob (this one)\n")
         self.assertEqual(second.stdout.readline(), "leading\n")

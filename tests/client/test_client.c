@@ -323,8 +323,13 @@ TEST(data_is_stored_with_the_lock)
     lock = lock_of(client, "job", &options);
     CHECK_SLICE(hf__slice(hf_lock_data(lock, &size), 4), HF_LIT("last"));
     release(lock);
-    lock = lock_of(client, "job", NULL);
+    const struct hf_acquire_options keep = {.size = sizeof keep, .keep_data = true};
+    lock = lock_of(client, "job", &keep);
     CHECK_SLICE(hf__slice(hf_lock_data(lock, &size), 4), HF_LIT("last"));
+    release(lock);
+    lock = lock_of(client, "job", NULL); /* nobody's data is taken for another's */
+    CHECK(!hf_lock_data(lock, NULL));
+    CHECK_INT(hf_lock_set_data(lock, "third", 5, &error), 0);
     CHECK_INT(hf_lock_set_data(lock, NULL, 0, &error), 0);
     CHECK(!hf_lock_data(lock, NULL));
     release(lock);

@@ -30,9 +30,11 @@ static struct hf_lease *open_session(struct hf_job *job, int64_t lease_ms)
 {
     struct hf_lease *session;
     unsigned jobs = a->jobs;
-    CHECK_INT(
-        hf__core_session_open(&a->core, HF_LIT("alice"), lease_ms, job, rig.now_us, &session, NULL),
-        0);
+    CHECK_INT(hf__core_session_open(
+                  &a->core,
+                  &(struct hf_session_want){.owner = HF_LIT("alice"), .lease_ms = lease_ms}, job,
+                  rig.now_us, &session, NULL),
+              0);
     rig_settle(&rig);
     CHECK_INT(a->jobs, jobs + 1);
     CHECK_INT(a->last_job, 0);
@@ -193,8 +195,9 @@ TEST(a_job_of_a_session_ends_also_when_the_client_does)
     struct hf_lease *session;
     start(NULL);
     a->cut_off = true;
-    CHECK_INT(hf__core_session_open(&a->core, HF_LIT("alice"), 3000, &opening, rig.now_us, &session,
-                                    NULL),
+    CHECK_INT(hf__core_session_open(
+                  &a->core, &(struct hf_session_want){.owner = HF_LIT("alice"), .lease_ms = 3000},
+                  &opening, rig.now_us, &session, NULL),
               0);
     hf__core_close(&a->core, 100, rig.now_us);
     rig_run(&rig, 5000);

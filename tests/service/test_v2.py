@@ -93,15 +93,54 @@ class Locks(V2Test):
         self.assertEqual(self.service.get("/v2/locks/job")["data"], "héllo")
         self.release("job", grant, data="done")
         self.assertEqual(self.service.get("/v2/locks/job")["data"], "done")
-        answer = self.acquire("job")
+        answer = self.acquire("job", keep_data=True)
         self.assertEqual(answer["data"], "done")
         self.release("job", answer["grant"])
+        answer = self.acquire("job")  # what another one said of itself is not this one's
+        self.assertNotIn("data", answer.json)
+        self.release("job", answer["grant"])
+        self.assertNotIn("data", self.service.get("/v2/locks/job").json)
         answer = self.acquire("job", data_base64=base64.b64encode(b"\xff\x00").decode())
         self.assertEqual(base64.b64decode(answer["data_base64"]), b"\xff\x00")
 
     def test_attributes_stand_beside_the_lock(self):
         self.acquire("job", attributes={"color": "red"})
         self.assertEqual(self.service.get("/v2/locks/job")["attributes"], {"color": "red"})
+
+    def test_a_release_may_store_as_much_as_an_acquire(self):
+        grant = self.acquire("job", data="x" * 300000)["grant"]
+        self.assertEqual(self.release("job", grant, data="y" * 300000).status, 200)
+        self.assertEqual(self.service.get("/v2/locks/job")["data"], "y" * 300000)
+        answer = self.service.post("/v2/sessions", {"instance": "x" * 70000})
+        self.assertEqual((answer.status, answer["error"]), (413, "too-large"))
+
+    def test_an_instance_is_shown_beside_its_owner(self):
+        grant = self.acquire("job", instance="pod-7/42", lease_ms=60000)["grant"]
+        answer = self.service.get("/v2/locks/job")
+        self.assertEqual((answer["instance"], answer["held_by"][0]["instance"]), ("pod-7/42", "pod-7/42"))
+        self.assertEqual(self.service.get("/v2/locks")["locks"][0]["instance"], "pod-7/42")
+        answer = self.acquire("job", instance="pod-8")
+        self.assertEqual((answer.status, answer["owner"], answer["instance"]), (423, "anonymous", "pod-7/42"))
+        self.assertIn("held by anonymous (pod-7/42)", answer["message"])
+        self.assertEqual((answer["waiters"], answer["holders"]), (0, 1))
+        self.assertTrue(0 < answer["left_ms"] <= 61000)
+        self.assertEqual(self.release("job", grant).status, 200)
+        self.assertNotIn("instance", self.acquire("job").json)  # nor is it inherited
+        self.assertNotIn("instance", self.service.get("/v2/locks/job").json)
+        self.assertEqual(self.acquire("x", instance="a" * 129).status, 400)
+        self.assertEqual(self.acquire("x", instance="").status, 400)
+        self.service.stop()
+        lines = [line for line in self.service.lines() if line.get("instance")]
+        self.assertEqual([line["instance"] for line in lines[:2]], ["pod-7/42", "pod-8"])
+
+    def test_a_session_has_an_instance_for_its_locks(self):
+        session = self.service.post("/v2/sessions", {"lease_ms": 60000, "instance": "pod-9"})
+        self.assertEqual(session["instance"], "pod-9")
+        self.acquire("doc", mode="shared", session=session["session"])
+        self.assertEqual(self.service.get("/v2/locks/doc")["held_by"][0]["instance"], "pod-9")
+        self.acquire("job", session=session["session"])
+        self.assertEqual(self.service.get("/v2/locks/job")["instance"], "pod-9")
+        self.assertEqual(self.service.get("/v2/sessions")["sessions"][0]["instance"], "pod-9")
 
     def test_get_shows_who_holds_it_and_never_the_grant(self):
         granted = self.acquire("job")
@@ -443,6 +482,20 @@ class Events(V2Test):
         self.assertIn("@", event["owner"])
         self.command("release", held)
         listener.wait_for(type="released", name="job")
+
+    @unittest.skipIf(DYNAMODB, "its pages are of 1 MiB")
+    def test_what_others_do_is_found_in_a_large_table(self):
+        """More than a page of a list has 200 times: 128 KiB of records."""
+        connection = self.service.connect()
+        for i in range(210):
+            self.service.post(f"/v2/locks/long-{i}/acquire", {"lease_ms": 600000, "data": "x" * 140000},
+                              connection=connection)
+        before = self.service.metric("store_seconds_count")
+        listener = Listener(self.service)
+        self.addCleanup(listener.close)
+        wait_until(lambda: self.service.metric("store_seconds_count") >= before + 422, what="two looks")
+        self.command("-q", "acquire", "-n", "--lease", "60s", "job")
+        listener.wait_for(type="granted", name="job")
 
     def test_a_listener_goes_on_where_it_was_cut_off(self):
         listener = Listener(self.service, "/v2/events?prefix=job")

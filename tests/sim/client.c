@@ -237,8 +237,11 @@ static bool mind_session(struct sim_worker *worker)
     if (closes) {
         sim_trace(world, "%s: closes a session", client->owner);
         hf__core_session_close(&client->core, worker->session, &worker->job, now_us(client));
-    } else if (hf__core_session_open(&client->core, hf__slice_str(client->owner), client->lease_ms,
-                                     &worker->job, now_us(client), &worker->session, NULL) == 0) {
+    } else if (hf__core_session_open(
+                   &client->core,
+                   &(struct hf_session_want){.owner = hf__slice_str(client->owner),
+                                             .lease_ms = client->lease_ms},
+                   &worker->job, now_us(client), &worker->session, NULL) == 0) {
         sim_trace(world, "%s: opens a session", client->owner);
         worker->session->refs++;
     } else {

@@ -169,7 +169,8 @@ static void copy_text(const char **text, char **at)
 /* Most events are heard by nobody: they are written down when somebody reads them. */
 static struct event *keep_event(struct hf_events *events, const struct hf_change *what)
 {
-    const char *texts[] = {what->lock, what->owner, what->reason, what->detail, what->by};
+    const char *texts[] = {what->lock,   what->owner,  what->instance,
+                           what->reason, what->detail, what->by};
     size_t size = 0;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         size += texts[i] ? strlen(texts[i]) + 1 : 0;
@@ -182,6 +183,7 @@ static struct event *keep_event(struct hf_events *events, const struct hf_change
     event->at_unix_ms = now.known ? now.lo_unix_us / 1000 : 0;
     copy_text(&event->what.lock, &at);
     copy_text(&event->what.owner, &at);
+    copy_text(&event->what.instance, &at);
     copy_text(&event->what.reason, &at);
     copy_text(&event->what.detail, &at);
     copy_text(&event->what.by, &at);
@@ -205,6 +207,7 @@ static void put_json(struct hf_buf *buf, const struct event *event)
     hf__put_text(&json, "name", what->lock);
     hf__put_number(&json, "at_unix_ms", event->at_unix_ms);
     if (what->owner) hf__put_text(&json, "owner", what->owner);
+    if (what->instance) hf__put_text(&json, "instance", what->instance);
     if (what->token) hf__put_number(&json, "token", what->token);
     if (what->shared) hf__put_text(&json, "mode", "shared");
     if (what->by) hf__put_text(&json, "by", what->by);
@@ -305,6 +308,7 @@ static void compare(struct hf_events *events, const struct hf_lock_info *info, i
                                                  : "released",
         .lock = info->name,
         .owner = info->owner,
+        .instance = info->instance,
         .token = info->token,
         .shared = info->shared,
         .lease_ms = info->lease_ms,
@@ -349,17 +353,19 @@ static void look(struct hf_events *events)
     pthread_mutex_lock(&events->mutex);
     events->round++;
     pthread_mutex_unlock(&events->mutex);
-    for (int pages = 0; pages * PAGE < KNOWN_MAX; pages++) {
+    for (size_t seen = 0; seen < KNOWN_MAX;) {
         struct hf_list_options options = {.size = sizeof options, .cursor = cursor, .limit = PAGE};
         struct hf_list_page *page;
         if (hf_list(service->client, &options, &page, NULL) != 0) break;
         pthread_mutex_lock(&events->mutex);
         for (size_t i = 0; i < page->count; i++) compare(events, &page->locks[i], began_us);
+        wake_due(events);
         pthread_mutex_unlock(&events->mutex);
         hf__free(cursor);
         cursor = page->cursor ? hf__strdup(page->cursor) : NULL;
         complete = page->cursor == NULL;
         bool more = cursor != NULL;
+        seen += page->count + 1; /* a page may have none */
         hf_list_page_free(page);
         if (!more) break;
     }

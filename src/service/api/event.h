@@ -23,7 +23,8 @@ struct hf_stream;
 struct hf_change {
     const char *type; /* granted, renewed, released, lost, forced, queue */
     const char *lock;
-    const char *owner; /* NULL: not said */
+    const char *owner; /* NULL: not said, as the following */
+    const char *instance;
     int64_t token;
     bool shared;
     const char *reason; /* of a loss: its name; of a force: why */

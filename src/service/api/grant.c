@@ -90,6 +90,7 @@ void hf__entry_unref(struct hf_entry *entry)
     hf__session_entry_unref(entry->session);
     hf__free(entry->name);
     hf__free(entry->owner);
+    hf__free(entry->instance);
     hf__free(entry->key);
     hf__free(entry);
 }

@@ -31,6 +31,7 @@ struct hf_entry {
     struct hf_session_entry *session; /* counted; NULL: none */
     char *name;
     char *owner;
+    char *instance;            /* NULL: not said */
     char *key;                 /* idempotency; NULL: none */
     struct hf_list of_session; /* among its session's locks, while it is listed */
     bool counted;              /* among its owner's */

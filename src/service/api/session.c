@@ -39,6 +39,7 @@ void hf__session_entry_unref(struct hf_session_entry *entry)
     hf__session_unref(entry->session);
     if (entry->owner) hf__budget_give(entry->service, HF_BUDGET_SESSIONS, entry->owner, 1);
     hf__free(entry->owner);
+    hf__free(entry->instance);
     hf__free(entry);
 }
 
@@ -173,6 +174,7 @@ static void put_session(struct hf_json_writer *json, struct hf_session_entry *en
     struct names names = {.json = json};
     hf__put_text(json, "session", entry->id);
     hf__put_text(json, "owner", entry->owner);
+    if (entry->instance) hf__put_text(json, "instance", entry->instance);
     hf__put_number(json, "lease_ms", entry->lease_ms);
     hf__put_number(json, "left_ms",
                    hf__left_for_caller(hf__session_left_ms(entry->session), entry->lease_ms));
@@ -231,7 +233,8 @@ void hf__v2_session_open(struct hf_exchange *exchange)
     struct hf_service *service = exchange->service;
     struct hf_v2_body body;
     struct hf_error error;
-    if (!hf__v2_read(exchange, 1u << HF_V2_LEASE, &body)) return;
+    if (!hf__v2_read(exchange, 1u << HF_V2_LEASE | 1u << HF_V2_INSTANCE, &body)) return;
+    exchange->instance = body.instance.ptr;
     if (!hf__v2_lease_is_good(exchange, body.lease_ms)) return;
     hf__sessions_sweep(service);
     if (!reserve(service)) {
@@ -247,9 +250,11 @@ void hf__v2_session_open(struct hf_exchange *exchange)
     }
     struct hf_session_entry *entry = hf__calloc(1, sizeof *entry);
     if (entry) entry->owner = hf__strdup(exchange->caller.owner);
-    if (!entry || !entry->owner) {
+    if (entry && body.instance.len) entry->instance = hf__strdup(body.instance.ptr);
+    if (!entry || !entry->owner || (body.instance.len && !entry->instance)) {
         unreserve(service);
         hf__budget_give(service, HF_BUDGET_SESSIONS, exchange->caller.owner, 1);
+        if (entry) hf__free(entry->owner);
         hf__free(entry);
         hf__answer_error(exchange, 503, "no-memory", "out of memory");
         return;
@@ -260,8 +265,10 @@ void hf__v2_session_open(struct hf_exchange *exchange)
     entry->lease_ms = body.lease_ms ? body.lease_ms : LEASE_MS;
     hf__random_id(entry->id);
     exchange->user = entry;
-    int code = hf__session_open(service->client, entry->owner, entry->lease_ms, opened, exchange,
-                                &entry->session, &error);
+    const struct hf_session_want want = {.owner = hf__slice_str(entry->owner),
+                                         .instance = hf__slice_str(entry->instance),
+                                         .lease_ms = entry->lease_ms};
+    int code = hf__session_open(service->client, &want, opened, exchange, &entry->session, &error);
     if (code == 0) return;
     unreserve(service);
     entry->session = NULL;

@@ -13,6 +13,7 @@ struct hf_session_entry {
     struct hf_service *service;
     struct hf_session *session;
     char *owner;
+    char *instance; /* NULL: not said */
     int64_t lease_ms;
     struct hf_list locks; /* guarded by the grants' mutex (grant.c) */
     char id[33];

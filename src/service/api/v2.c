@@ -34,6 +34,7 @@ static void show_grant(struct hf_exchange *exchange, const struct hf_entry *entr
     hf__put_text(&json, "name", entry->name);
     hf__put_text(&json, "grant", entry->id);
     hf__put_text(&json, "owner", entry->owner);
+    if (entry->instance) hf__put_text(&json, "instance", entry->instance);
     hf__put_text(&json, "mode", entry->shared ? "shared" : "exclusive");
     if (entry->limit) hf__put_number(&json, "limit", entry->limit);
     hf__put_number(&json, "token", status.token);
@@ -65,6 +66,10 @@ static void answer_grant(struct hf_exchange *exchange, struct hf_entry *entry, b
         show_grant(exchange, entry, repeated);
         return;
     }
+    if (!hf__exchange_reserve_long(exchange, size)) {
+        hf__answer_overloaded(exchange);
+        return;
+    }
     exchange->shown = entry;
     exchange->is_repeated = repeated;
     __atomic_add_fetch(&entry->refs, 1, __ATOMIC_RELAXED);
@@ -80,6 +85,7 @@ static void tell(const struct hf_entry *entry, const char *type, const char *rea
               &(struct hf_change){.type = type,
                                   .lock = entry->name,
                                   .owner = entry->owner,
+                                  .instance = entry->instance,
                                   .token = status.token,
                                   .shared = entry->shared,
                                   .reason = reason,
@@ -170,6 +176,36 @@ static void hold(struct hf_entry *entry, struct hf_lock *lock)
     hf__entry_list(entry);
 }
 
+/* 423, and what a caller can use to decide whether to wait. */
+static void answer_held(const struct hf_entry *entry, int code, const struct hf_error *error)
+{
+    struct hf_exchange *exchange = entry->acquiring;
+    const struct hf_wait *by = hf__acquisition_blocked_by(entry->acquisition);
+    struct hf_interval now = hf__service_time(entry->service);
+    struct hf_json_writer json;
+    bool may_read = hf__may(exchange, HF_RIGHT_READ, hf__slice_str(entry->name));
+    if (!may_read) { /* nor who has it */
+        hf__answer_error(exchange, 423, hf_error_name(code), "the lock is held");
+        return;
+    }
+    if (!by) {
+        hf__answer_failure(exchange, code, error);
+        return;
+    }
+    hf__answer_error_begin(exchange, 423, hf_error_name(code), error->message, &json);
+    if (by->owner) hf__put_text(&json, "owner", by->owner);
+    if (by->instance) hf__put_text(&json, "instance", by->instance);
+    if (by->holders) hf__put_number(&json, "holders", by->holders);
+    if (by->since_unix_ms) hf__put_number(&json, "since_unix_ms", by->since_unix_ms);
+    if (by->expires_unix_ms && now.known) {
+        int64_t left_ms = by->expires_unix_ms - now.lo_unix_us / 1000;
+        hf__put_number(&json, "left_ms", left_ms > 0 ? left_ms : 0);
+    }
+    hf__put_number(&json, "waiters",
+                   (int64_t)hf__client_queue(entry->service->client, entry->name));
+    hf__answer_end(exchange, &json);
+}
+
 static void acquired(void *user, int code, struct hf_lock *lock, const struct hf_error *error)
 {
     struct hf_entry *entry = user;
@@ -179,12 +215,13 @@ static void acquired(void *user, int code, struct hf_lock *lock, const struct hf
     stop_waiting(service, entry);
     if (code != 0) {
         hf__entry_drop_key(entry);
-        hf__entry_unref(entry); /* the lock's: there is none */
         if (code == HF_ERR_CANCELLED)
             hf__answer_error(exchange, 499, "hung-up", "the caller hung up");
         else if (code == HF_ERR_LOST) /* what an attempt can lose is its session */
             hf__answer_error(exchange, 410, "session-ended", "%s", error->message);
+        else if (code == HF_ERR_HELD || code == HF_ERR_TIMED_OUT) answer_held(entry, code, error);
         else hf__answer_failure(exchange, code, error);
+        hf__entry_unref(entry); /* the lock's: there is none */
         return;
     }
     hold(entry, lock);
@@ -341,6 +378,12 @@ static struct hf_entry *prepare(struct hf_exchange *exchange, const char *name,
         }
     }
     struct hf_entry *entry = hf__entry_new(service, name, exchange->caller.owner, key);
+    const char *instance = body->instance.ptr;
+    if (!instance && session) instance = session->instance;
+    if (entry && instance && !(entry->instance = hf__strdup(instance))) {
+        hf__entry_unref(entry);
+        entry = NULL;
+    }
     if (entry) { /* all of it, before others can find it by its key */
         entry->session = session;
         entry->shared = is_shared(body);
@@ -366,7 +409,8 @@ static struct hf_entry *prepare(struct hf_exchange *exchange, const char *name,
 
 static const uint32_t acquire_fields = BIT(WAIT) | BIT(LEASE) | BIT(MODE) | BIT(LIMIT) | BIT(DATA) |
                                        BIT(DATA_BASE64) | BIT(KEEP_DATA) | BIT(ONLY_IF_EXISTS) |
-                                       BIT(SESSION) | BIT(IDEMPOTENCY_KEY) | BIT(ATTRIBUTES);
+                                       BIT(SESSION) | BIT(IDEMPOTENCY_KEY) | BIT(ATTRIBUTES) |
+                                       BIT(INSTANCE);
 
 static void begin_acquire(struct hf_exchange *exchange)
 {
@@ -375,6 +419,7 @@ static void begin_acquire(struct hf_exchange *exchange)
     struct hf_error error;
     const char *name = hf__v2_name(exchange, HF_RIGHT_LOCK);
     if (!name || !hf__v2_read(exchange, acquire_fields, &body)) return;
+    exchange->instance = body.instance.ptr;
     if (!hf__v2_lease_is_good(exchange, body.lease_ms)) return;
     bool shared = is_shared(&body);
     if (hf__slice_is(body.mode, "exclusive") && body.limit > 0) {
@@ -405,6 +450,7 @@ static void begin_acquire(struct hf_exchange *exchange)
         .on_event = happened,
         .user = entry,
         .owner = entry->owner,
+        .instance = entry->instance,
     };
     if (!may_wait(exchange)) { /* which has answered */
         hf__entry_drop_key(entry);
@@ -618,10 +664,12 @@ static bool claim_release(struct hf_entry *entry, struct hf_exchange *exchange)
                                        __ATOMIC_ACQUIRE);
 }
 
-void hf__v2_release(struct hf_exchange *exchange)
+static const uint32_t release_fields = BIT(DATA) | BIT(DATA_BASE64);
+
+static void begin_release(struct hf_exchange *exchange)
 {
     struct hf_error error;
-    struct grant_call *call = read_grant(exchange, BIT(DATA) | BIT(DATA_BASE64), 0);
+    struct grant_call *call = read_grant(exchange, release_fields, 0);
     if (!call) return;
     struct hf_entry *entry = call->entry;
     call->entry = NULL; /* counted here from now on: `happened` may answer while this goes on */
@@ -640,6 +688,11 @@ void hf__v2_release(struct hf_exchange *exchange)
             release_by_record(exchange);
     }
     if (entry) hf__entry_unref(entry);
+}
+
+void hf__v2_release(struct hf_exchange *exchange)
+{
+    hf__v2_read_first(exchange, release_fields | BIT(GRANT), begin_release);
 }
 
 /* ---- by force ---- */

@@ -20,6 +20,7 @@ enum hf_v2_field {
     HF_V2_GRANT,
     HF_V2_REASON,
     HF_V2_ATTRIBUTES,
+    HF_V2_INSTANCE,
     HF_V2_FIELDS,
 };
 
@@ -37,6 +38,7 @@ struct hf_v2_body {
     struct hf_slice idempotency_key;
     struct hf_slice grant;
     struct hf_slice reason;
+    struct hf_slice instance;
     struct hf_attribute *attributes;
     size_t attribute_count;
 };

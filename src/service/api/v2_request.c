@@ -29,6 +29,7 @@ static const struct {
     [HF_V2_IDEMPOTENCY_KEY] = {"idempotency_key", TEXT, AT(idempotency_key), 1, HF_V2_KEY_MAX},
     [HF_V2_GRANT] = {"grant", TEXT, AT(grant), 1, 64},
     [HF_V2_REASON] = {"reason", TEXT, AT(reason), 1, HF_V2_REASON_MAX},
+    [HF_V2_INSTANCE] = {"instance", TEXT, AT(instance), 1, 128},
     [HF_V2_ATTRIBUTES] = {"attributes", MAP, 0, 0, 0},
 };
 

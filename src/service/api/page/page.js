@@ -61,7 +61,7 @@
   const paint = (lock) => {
     if (!lock.row) makeRow(lock);
     const [, owner, mode, , , number, waiters] = lock.cells;
-    owner.textContent = lock.held ? lock.owner || "?" : "";
+    owner.textContent = lock.held ? (lock.owner || "?") + (lock.instance ? ` (${lock.instance})` : "") : "";
     mode.textContent = !lock.held ? lock.state || "free" : lock.mode === "shared" && lock.holders > 1 ? `shared by ${lock.holders}` : lock.mode || "";
     number.textContent = lock.token || "";
     waiters.textContent = lock.waiters || "";
@@ -88,7 +88,7 @@
   const matches = (lock) => {
     const words = byId("search").value.toLowerCase().split(/\s+/).filter(Boolean);
     if (!lock.held && !byId("all").checked) return false;
-    const text = (lock.name + " " + (lock.owner || "")).toLowerCase();
+    const text = (lock.name + " " + (lock.owner || "") + " " + (lock.instance || "")).toLowerCase();
     return words.every((word) => text.includes(word));
   };
 
@@ -133,7 +133,7 @@
   };
 
   const fromList = (lock) => ({
-    name: lock.name, held: lock.held, owner: lock.last_owner, mode: lock.mode, holders: lock.holders, limit: lock.limit,
+    name: lock.name, held: lock.held, owner: lock.last_owner, instance: lock.instance, mode: lock.mode, holders: lock.holders, limit: lock.limit,
     since: lock.since_unix_ms, expires: lock.expires_unix_ms, lease: lock.lease_ms, token: lock.token,
     waiters: lock.waiters, data: lock.data, forcedBy: lock.forced_by, forcedReason: lock.forced_reason,
     state: lock.state, damage: lock.damage,
@@ -165,7 +165,7 @@
     const lock = locks.get(shown);
     if (!lock) return;
     const facts = [
-      ["Holder", lock.held ? lock.owner : "nobody"], ["Mode", lock.held ? lock.mode : ""],
+      ["Holder", lock.held ? lock.owner : "nobody"], ["Instance", lock.held ? lock.instance : ""], ["Mode", lock.held ? lock.mode : ""],
       ["Holders", lock.holders > 1 ? lock.holders + (lock.limit ? ` of ${lock.limit}` : "") : ""],
       ["Since", lock.held && lock.since ? new Date(lock.since).toLocaleString() : ""],
       ["Lease", lock.held && lock.lease ? span(lock.lease) : ""], ["Token", lock.token], ["Waiters", lock.waiters || ""],
@@ -235,6 +235,7 @@
     const held = event.type === "granted" || event.type === "renewed";
     const change = { name: event.name, held, state: held ? "held" : event.type === "expired" ? "expired" : "free" };
     if (event.owner) change.owner = event.owner;
+    if (event.type === "granted") change.instance = event.instance;
     if (event.token) change.token = event.token;
     if (held) {
       change.mode = event.mode || "exclusive";
@@ -250,7 +251,7 @@
   const list = async () => {
     const seen = new Set();
     let cursor = "";
-    for (let pages = 0; pages < 100; pages++) {
+    while (seen.size < 50000) {
       const answer = await fetch(`v2/locks?limit=500&cursor=${encodeURIComponent(cursor)}`, { headers: headers() });
       if (answer.status === 401) throw Object.assign(new Error("who"), { unknown: true });
       if (!answer.ok) throw new Error("list");
