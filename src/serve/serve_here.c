@@ -149,24 +149,31 @@ static void notify(const char *state)
     close(fd);
 }
 
-static void log_json(void *user, enum hf_log_level level, const char *text)
+/* One line: the event, and pairs of names and texts up to NULL. */
+static void log_event(enum hf_log_level level, const char *event, const char *const *more)
 {
     static const char *const levels[] = {"debug", "info", "warn", "error"};
     struct hf_json_writer json;
     struct hf_buf line;
     struct timespec now;
-    (void)user;
     clock_gettime(CLOCK_REALTIME, &now);
     hf__buf_init(&line, 8192);
     hf__json_writer_init(&json, &line);
     hf__json_open(&json, '{');
     json_moment(&json, "time", now.tv_sec * 1000 + now.tv_nsec / 1000000);
     json_text(&json, "level", levels[level]);
-    json_text(&json, "event", "log");
-    json_text(&json, "message", hf__utf8_valid(hf__slice_str(text)) ? text : "?");
+    json_text(&json, "event", event);
+    for (; more[0]; more += 2)
+        json_text(&json, more[0], hf__utf8_valid(hf__slice_str(more[1])) ? more[1] : "?");
     hf__json_close(&json, '}');
     if (!line.failed) logger_put(hf__buf_cstr(&line));
     hf__buf_free(&line);
+}
+
+static void log_json(void *user, enum hf_log_level level, const char *text)
+{
+    (void)user;
+    log_event(level, "log", (const char *const[]){"message", text, NULL});
 }
 
 static void log_request(void *user, const char *line)
@@ -317,9 +324,12 @@ static void wait_for_end(struct hf_service *service)
         if (signal == SIGHUP) {
             notify("RELOADING=1");
             int code = hf__service_reload(service, &error);
-            log_json(NULL, code == 0 ? HF_LOG_INFO : HF_LOG_ERROR,
-                     code == 0 ? "certificates, tokens, rules and keys were read again"
-                               : error.message);
+            log_event(code == 0 ? HF_LOG_INFO : HF_LOG_ERROR, "reload",
+                      (const char *const[]){
+                          "message",
+                          code == 0 ? "certificates, tokens, rules and keys were read again"
+                                    : error.message,
+                          NULL});
             notify("READY=1");
         } else if (signal > 0 && wake_is_end(signal)) {
             return;
@@ -385,9 +395,19 @@ int serve_run(struct cli *cli, struct serve_options *given)
         printf("metrics and health at http://%s/metrics, /healthz and /readyz\n", metrics.address);
     }
     fflush(stdout);
+    if (!cli->settings.quiet)
+        log_event(HF_LOG_INFO, "start",
+                  (const char *const[]){
+                      "version", HF_VERSION_STRING, "store", cli->settings.store, "address",
+                      listener.address, "tls", given->tls_cert ? "yes" : "no", "authentication",
+                      options.authentication_disabled ? "none" : "required", NULL});
     notify("READY=1");
     wait_for_end(service);
     notify("STOPPING=1");
+    if (!cli->settings.quiet)
+        log_event(
+            HF_LOG_INFO, "stop",
+            (const char *const[]){"message", "no new callers; those inside are answered", NULL});
     bool ended = hf__service_stop(service, given->drain_ms ? given->drain_ms : DRAIN_MS);
     logger_stop();
     if (!ended) _exit(EXIT_INTERNAL);

@@ -139,6 +139,7 @@ void hf__metrics_page(struct hf_exchange *exchange)
     put_histogram(buf, "queue_seconds", "", &metrics->queue_time);
     head(buf, "store_seconds", "histogram", "How long the store took to answer.");
     put_histogram(buf, "store_seconds", "", &metrics->store);
+    hf__process_put(buf, exchange->service->started_unix_s);
     head(buf, "build_info", "gauge", "Which holdfast this is.");
     hf__buf_printf(buf, "holdfast_build_info{version=\"%s\"} 1\n", HF_VERSION_STRING);
     hf__exchange_done(exchange);

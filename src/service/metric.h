@@ -51,4 +51,8 @@ static inline void hf__gauge(int64_t *gauge, int64_t by)
 void hf__metric_request(struct hf_metrics *metrics, ptrdiff_t route, int status, int64_t us);
 void hf__observe(struct hf_histogram *histogram, int64_t us);
 
+/* ---- process.c ---- */
+
+void hf__process_put(struct hf_buf *buf, int64_t started_unix_s);
+
 #endif

@@ -288,6 +288,7 @@ int hf__service_start(const struct hf_serve_options *options, struct hf_service 
     if (options->allowed_hosts)
         service->allowed_hosts =
             hf__arena_str(&service->arena, hf__slice_str(options->allowed_hosts));
+    service->started_unix_s = hf__clock_wall_us(&hf__clock_system) / 1000000;
     pthread_mutex_init(&service->time_mutex, NULL);
     pthread_mutex_init(&service->calls_mutex, NULL);
     hf__list_init(&service->calls);

@@ -85,6 +85,7 @@ struct hf_service {
     struct hf_server *server;
     struct hf_grants *grants;
     struct hf_sessions *sessions;
+    int64_t started_unix_s; /* by the wall clock */
     struct hf_loop *scribe; /* for long bodies and answers (hf__exchange_aside) */
     struct hf_events *events;
     const char *allowed_hosts; /* names that it goes by, by commas; NULL: none */

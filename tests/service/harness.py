@@ -77,8 +77,10 @@ class Service:
         self.log.seek(0)
         return self.log.read()
 
-    def lines(self):
-        return [json.loads(line) for line in self.errors().splitlines() if line.startswith("{")]
+    def lines(self, event="request"):
+        """Of the log, about this."""
+        lines = [json.loads(line) for line in self.errors().splitlines() if line.startswith("{")]
+        return [line for line in lines if line["event"] == event]
 
     def connect(self, timeout=ENOUGH):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)

@@ -3,6 +3,7 @@ import base64
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import threading
@@ -565,6 +566,46 @@ class Operation(V2Test):
         self.assertEqual(lines[0]["grant_hash"], lines[1]["grant_hash"])
         self.assertNotIn(grant, self.service.errors())
 
+    def test_the_log_says_when_it_starts_reloads_and_stops(self):
+        self.service.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: self.service.lines("reload"), what="the reload")
+        self.service.stop()
+        start, stop = self.service.lines("start")[0], self.service.lines("stop")[0]
+        self.assertEqual((start["authentication"], start["address"]), ("none", f"127.0.0.1:{self.service.port}"))
+        self.assertTrue(start["version"] and start["store"] and stop["time"] >= start["time"])
+
+    def test_probes_are_logged_only_if_they_fail(self):
+        for path in ["/healthz", "/readyz", "/metrics", "/v2/whoami"]:
+            self.service.get(path)
+        wait_until(lambda: self.service.lines(), what="the log")
+        self.assertEqual([line["route"] for line in self.service.lines()], ["v2.whoami"])
+
+    @unittest.skipIf(DYNAMODB, "the DynamoDB API is that of the embedded store")
+    def test_a_call_of_the_dynamodb_api_logs_its_operation(self):
+        self.service.post("/", {}, headers={"X-Amz-Target": "DynamoDB_20120810.ListTables"})
+        wait_until(lambda: self.service.lines(), what="the log")
+        line = self.service.lines()[0]
+        self.assertEqual((line["route"], line["operation"]), ("dynamodb", "ListTables"))
+        self.assertNotIn("lock", line)
+
+    def test_metrics_tell_of_the_process(self):
+        text = self.service.get("/metrics").text
+        found = dict(re.findall(r"^process_(\w+) (\S+)$", text, re.M))
+        self.assertLess(abs(float(found["start_time_seconds"]) - time.time()), 60)
+        self.assertGreater(float(found["resident_memory_bytes"]), 1 << 20)
+        self.assertGreater(float(found["max_fds"]), 100)
+        self.assertGreaterEqual(float(found["cpu_seconds_total"]), 0)
+
+    def test_alerts_and_dashboard_know_our_metrics(self):
+        self.acquire("job")
+        text = self.service.get("/metrics").text
+        ours = set(re.findall(r"^# TYPE (\w+) ", text, re.M))
+        packaging = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging")
+        for path in ["prometheus/holdfast.rules.yaml", "grafana/holdfast.json"]:
+            with open(os.path.join(packaging, path)) as file:
+                named = set(re.findall(r"\b((?:holdfast|process)_\w+?)(?:_bucket)?\b", file.read()))
+            self.assertTrue(named and named <= ours, (path, named - ours))
+
     def test_metrics_count(self):
         grant = self.acquire("job")["grant"]
         self.acquire("job")
@@ -579,7 +620,7 @@ class Operation(V2Test):
             self.assertIn(line + "\n", text)
         self.assertRegex(text, r"holdfast_store_seconds_count [1-9]")
         for line in text.splitlines():
-            self.assertRegex(line, r"^(# (HELP|TYPE) holdfast_\w+ .+|holdfast_\w+(\{[^}]*\})? [0-9.e+-]+|.*\+Inf.* \d+)$")
+            self.assertRegex(line, r"^(# (HELP|TYPE) (holdfast|process)_\w+ .+|(holdfast|process)_\w+(\{[^}]*\})? [0-9.e+-]+|.*\+Inf.* \d+)$")
 
     def test_sigterm_sends_waiters_away_and_leaves_locks_alone(self):
         granted = self.acquire("job", lease_ms=60000)

@@ -88,7 +88,7 @@ static void run(struct hf_exchange *exchange)
         hf__exchange_done(exchange);
         return;
     }
-    exchange->lock = hf__op_names[call->kind];
+    exchange->operation = hf__op_names[call->kind];
     int code =
         hf__request_read(&exchange->arena, call->kind, hf__buf_view(&exchange->body), &op, &error);
     if (code == 0) code = hf__op_check(&op, &error);

@@ -189,7 +189,8 @@ static void answer_held(const struct hf_entry *entry, int code, const struct hf_
         return;
     }
     if (!by) {
-        hf__answer_failure(exchange, code, error);
+        exchange->retry_after_s = 1;
+        hf__answer_error(exchange, 503, "no-memory", "out of memory");
         return;
     }
     hf__answer_error_begin(exchange, 423, hf_error_name(code), error->message, &json);

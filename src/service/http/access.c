@@ -40,6 +40,22 @@ static void put_hash(struct hf_json_writer *json, const char *secret)
     hf__put_text(json, "grant_hash", text);
 }
 
+/* Asked every few seconds, by machines: of interest only if something is wrong. */
+static bool is_probe(const struct hf_exchange *exchange)
+{
+    return exchange->route && exchange->route->access == HF_ACCESS_OPERATOR;
+}
+
+/* Whether somebody wants to read of it. */
+static bool is_logged(const struct hf_exchange *exchange)
+{
+    const struct hf_service *service = exchange->service;
+    if (!service->access) return false;
+    if (exchange->status >= 500) return true;
+    if (service->access_failures_only) return false;
+    return !is_probe(exchange) || exchange->status >= 400 || service->log.least <= HF_LOG_DEBUG;
+}
+
 /* One line per request. Secrets are not in it: of a grant, a hash. */
 void hf__access_log(const struct hf_exchange *exchange, int64_t took_us, bool received)
 {
@@ -47,7 +63,7 @@ void hf__access_log(const struct hf_exchange *exchange, int64_t took_us, bool re
     struct hf_service *service = exchange->service;
     struct hf_json_writer json;
     struct hf_buf line;
-    if (!service->access || (service->access_failures_only && exchange->status < 500)) return;
+    if (!is_logged(exchange)) return;
     hf__buf_init(&line, 16 * 1024);
     hf__json_writer_init(&json, &line);
     hf__json_open(&json, '{');
@@ -67,6 +83,7 @@ void hf__access_log(const struct hf_exchange *exchange, int64_t took_us, bool re
     hf__put_text(&json, "remote", exchange->remote);
     if (*exchange->caller.owner) hf__put_text(&json, "owner", exchange->caller.owner);
     if (exchange->instance) hf__put_text(&json, "instance", exchange->instance);
+    if (exchange->operation) hf__put_text(&json, "operation", exchange->operation);
     if (exchange->lock) hf__put_text(&json, "lock", exchange->lock);
     if (exchange->token) hf__put_number(&json, "token", exchange->token);
     if (exchange->secret) put_hash(&json, exchange->secret);

@@ -71,8 +71,9 @@ struct hf_exchange {
     /* For the log. */
     const char *error; /* a short name; NULL: none */
     char detail[HF_LOG_ERROR_MAX];
-    const char *lock;     /* in the arena */
-    const char *instance; /* of the caller, if it says so; in the arena */
+    const char *lock;      /* in the arena */
+    const char *operation; /* of the DynamoDB API; lasts for ever */
+    const char *instance;  /* of the caller, if it says so; in the arena */
     const char
         *secret; /* a grant or a session, of which the log has a hash; in the arena. NULL: none */
     int64_t token;
