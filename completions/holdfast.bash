@@ -37,7 +37,7 @@ _holdfast() {
     run) own="--nonblock --wait --shared --exclusive --limit --conflict-exit-code --command --kill-after --retry --data" ;;
     acquire) own="--nonblock --wait --shared --limit --conflict-exit-code --data --hold --retry" ;;
     release) own="--force --reason --timeout" ;;
-    list) own="--prefix --held --key --any-sort-key" ;;
+    list) own="--prefix --all --held --key --any-sort-key" ;;
     watch) own="--prefix --count" ;;
     elect) own="--data --kill-after" ;;
     table) own="--billing --read-units --write-units" ;;
@@ -57,7 +57,7 @@ _holdfast() {
     get | watch | run | elect | acquire)
         if ((COMP_CWORD == i + 1)); then
             local IFS=$'\n'
-            COMPREPLY=($(compgen -W "$(timeout 1 holdfast -q list 2>/dev/null)" -- "$word"))
+            COMPREPLY=($(compgen -W "$(timeout 1 holdfast -q list --all 2>/dev/null)" -- "$word"))
         else
             COMPREPLY=($(compgen -c -f -- "$word"))
         fi

@@ -198,7 +198,8 @@ const struct command command_get = {
 
 struct list_options {
     const char *prefix;
-    bool held;
+    bool held; /* the default */
+    bool all;
     const char *key;
     bool any_sort_key;
 };
@@ -206,7 +207,10 @@ struct list_options {
 static const struct option list_options[] = {
     {"prefix", 'p', OPTION_TEXT, "TEXT", offsetof(struct list_options, prefix),
      "locks whose names begin so"},
-    {"held", 0, OPTION_FLAG, NULL, offsetof(struct list_options, held), "only those that are held"},
+    {"all", 'a', OPTION_FLAG, NULL, offsetof(struct list_options, all),
+     "also those that are free or expired"},
+    {"held", 0, OPTION_FLAG, NULL, offsetof(struct list_options, held),
+     "only those that are held (the default)"},
     {"key", 0, OPTION_TEXT, "NAME", offsetof(struct list_options, key),
      "locks with this partition key, under all sort keys"},
     {"any-sort-key", 0, OPTION_FLAG, NULL, offsetof(struct list_options, any_sort_key),
@@ -283,7 +287,7 @@ static int read_all(struct hf_client *client, const struct list_options *given, 
     struct hf_list_options how = {.size = sizeof how,
                                   .prefix = given->prefix,
                                   .limit = PAGE,
-                                  .held_only = given->held,
+                                  .held_only = !given->all,
                                   .name = given->key,
                                   .any_sort_key = given->any_sort_key};
     do {
@@ -335,6 +339,7 @@ static int list(struct cli *cli, void *at)
     struct pages pages = {0};
     if (!cli_words(cli, 0, 0, "list takes no name; use --prefix, or holdfast get NAME"))
         return EXIT_USAGE;
+    if (given->all && given->held) return cli_usage("--all and --held contradict each other");
     int code = cli_open(cli, &(struct client_use){0}, &client, &error);
     if (code != 0) return cli_fail(cli, &error);
     code = read_all(client, given, &pages, &error);
@@ -358,11 +363,13 @@ static int list(struct cli *cli, void *at)
 
 const struct command command_list = {
     .name = "list",
-    .summary = "show all locks",
-    .synopsis = "list [--prefix TEXT] [--held]",
-    .text = "Shows the locks of the table, in the order of their names. With -q their names alone.",
-    .examples = "  holdfast list\n  holdfast list --held --prefix customer-\n"
-                "  holdfast list -o json | jq '.locks[] | select(.held) | .name'",
+    .summary = "show the locks that are held",
+    .synopsis = "list [--prefix TEXT] [--all]",
+    .text =
+        "Shows the locks of the table that somebody holds, in the order of their names; with --all\n"
+        "also those that are free or expired. With -q their names alone.",
+    .examples = "  holdfast list\n  holdfast list --all --prefix customer-\n"
+                "  holdfast list -o json | jq -r '.locks[].name'",
     .options = list_options,
     .options_size = sizeof(struct list_options),
     .holds_nothing = true,
@@ -492,7 +499,7 @@ static int watch_many(struct watching *watching, const struct watch_options *giv
 {
     enum { EVERY_MS = 1000 };
     int64_t every_ms = watching->cli->settings.poll_ms ? watching->cli->settings.poll_ms : EVERY_MS;
-    const struct list_options all = {.prefix = given->prefix};
+    const struct list_options all = {.prefix = given->prefix, .all = true};
     struct pages before = {0};
     struct hf_error error;
     int code = 0, signal = 0;

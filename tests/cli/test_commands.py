@@ -151,12 +151,14 @@ class Looks(CommandTest):
         for name in ["b", "a", "job-1"]:
             self.run_ok("run", name, "true")
         holder = self.holder("job-2", "--owner", "alice")
-        lines = self.run_ok("list").splitlines()
+        lines = self.run_ok("list", "--all").splitlines()
         self.assertEqual([line.split()[0] for line in lines], ["NAME", "a", "b", "job-1", "job-2"])
         self.assertRegex(lines[4], r"^job-2 +held +\d+ m?s +\d+ s +\d+ +alice$")
+        self.assertEqual(self.run_ok("list", "-q"), "job-2\n")
         self.assertEqual(self.run_ok("list", "-q", "--held"), "job-2\n")
-        self.assertEqual(self.run_ok("list", "-q", "--prefix", "job-"), "job-1\njob-2\n")
-        said = self.run_json("list")["locks"]
+        self.assertEqual(self.run_it("list", "--held", "--all")[0], 64)
+        self.assertEqual(self.run_ok("list", "-qa", "--prefix", "job-"), "job-1\njob-2\n")
+        said = self.run_json("list", "--all")["locks"]
         self.assertEqual([lock["name"] for lock in said if lock["held"]], ["job-2"])
         self.end(holder)
 
@@ -165,15 +167,15 @@ class Looks(CommandTest):
             self.skipTest("the same code")
         script = ";".join(f"{HOLDFAST} -q run n{i:04} true" for i in range(20))
         subprocess.run(["sh", "-c", script], env=self.env, timeout=ENOUGH)
-        self.assertEqual(len(self.run_ok("list", "-q").split()), 20)
+        self.assertEqual(len(self.run_ok("list", "-q", "--all").split()), 20)
 
     def test_under_sort_keys(self):
         form = ["--format", "awslabs", "--table", "sorted", "--keep-on-release"]
         self.run_ok(*form, "--sort-key", "range=one", "table", "create", "-q")
         self.run_ok(*form, "--sort-key", "range=one", "run", "job", "true")
         self.run_ok(*form, "--sort-key", "range=two", "run", "job", "true")
-        self.assertEqual(len(self.run_ok(*form, "--sort-key", "range=one", "list", "-q").split()), 1)
-        said = self.run_json(*form, "--sort-key", "range=one", "list", "--key", "job")["locks"]
+        self.assertEqual(len(self.run_ok(*form, "--sort-key", "range=one", "list", "-qa").split()), 1)
+        said = self.run_json(*form, "--sort-key", "range=one", "list", "--all", "--key", "job")["locks"]
         self.assertEqual([lock["sort_key"] for lock in said], ["one", "two"])
 
     def test_in_colour_only_where_it_is_seen(self):

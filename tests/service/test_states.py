@@ -60,7 +60,7 @@ class States(ServiceTest):
         self.assertLessEqual(set(ours) - FOR_PEOPLE - DERIVED, known)
         for party in theirs.get("held_by", []) + theirs.get("waiting", []):
             self.assertLessEqual(set(party) - DERIVED, fields("hf_lock_party"))
-        for listed in [self.command("list")["locks"], self.service.get("/v2/locks").json["locks"]]:
+        for listed in [self.command("list", "--all")["locks"], self.service.get("/v2/locks").json["locks"]]:
             found = [lock for lock in listed if lock["name"] == name]
             self.assertEqual(len(found), 1)
             self.assertEqual(without(found[0], PASSING | FOR_PEOPLE), without(theirs, PASSING))

@@ -599,7 +599,7 @@ class Words(ServiceTest):
                  "a renewal of the lost grant": first.renew(case.a),
                  "a renewal of the lost grant at B": first.renew(case.b),
                  "get": case.a.get(path), "list": case.b.get("/v2/locks")}
-        for words in [("get", case.lock), ("get", "-o", "json", case.lock), ("list",), ("list", "-o", "json"),
+        for words in [("get", case.lock), ("get", "-o", "json", case.lock), ("list", "--all"), ("list", "--all", "-o", "json"),
                       ("acquire", "-n", case.lock), ("renew", f"{case.lock}#{first.grant}")]:
             done = case.command(*words)
             texts["holdfast " + " ".join(words[:3])] = done.stdout + done.stderr
