@@ -49,6 +49,30 @@ int cli_exit_code(int error_code)
     }
 }
 
+static bool says_json; /* -o json, as soon as that is known */
+
+/* Why the command fails: a line for people, or an object for programs. */
+static void complain(const char *name, const char *text, int exit_code)
+{
+    struct hf_json_writer json;
+    struct hf_buf line;
+    if (!says_json) {
+        say_line(text);
+        return;
+    }
+    hf__buf_init(&line, 8192);
+    hf__json_writer_init(&json, &line);
+    hf__json_open(&json, '{');
+    json_text(&json, "error", name);
+    json_text(&json, "message", hf__utf8_valid(hf__slice_str(text)) ? text : name);
+    hf__json_put_name(&json, "exit_code");
+    hf__json_put_int64(&json, exit_code);
+    hf__json_close(&json, '}');
+    const char *said = hf__buf_cstr(&line);
+    say_plainly(said ? said : text);
+    hf__buf_free(&line);
+}
+
 int cli_fail(const struct cli *cli, const struct hf_error *error)
 {
     char line[1024];
@@ -60,33 +84,30 @@ int cli_fail(const struct cli *cli, const struct hf_error *error)
              cli->settings.verbose ? " (" : "",
              cli->settings.verbose ? hf_error_name(error->code) : "",
              cli->settings.verbose ? ")" : "");
-    say_line(line);
+    complain(hf_error_name(error->code), line, cli_exit_code(error->code));
     return cli_exit_code(error->code);
-}
-
-__attribute__((format(printf, 1, 0))) static void say(const char *format, va_list args)
-{
-    char line[1024];
-    vsnprintf(line, sizeof line, format, args);
-    say_line(line);
 }
 
 int cli_usage(const char *format, ...)
 {
+    char line[1024];
     va_list args;
     va_start(args, format);
-    say(format, args);
+    vsnprintf(line, sizeof line, format, args);
     va_end(args);
+    complain("usage", line, EXIT_USAGE);
     return EXIT_USAGE;
 }
 
 void cli_note(const struct cli *cli, const char *format, ...)
 {
     if (cli->settings.quiet) return;
+    char line[1024];
     va_list args;
     va_start(args, format);
-    say(format, args);
+    vsnprintf(line, sizeof line, format, args);
     va_end(args);
+    say_line(line);
 }
 
 bool cli_words(const struct cli *cli, int least, int most, const char *what)
@@ -372,6 +393,7 @@ static int dispatch(struct cli *cli, const struct command *command)
     cli->arguments.at++;
     cli->arguments.count--;
     code = settings_complete(&cli->settings, &cli->arena, &error);
+    says_json = cli->settings.json;
     if (code != 0) return cli_fail(cli, &error);
     cli->colors = terminal_colors(cli->settings.color);
     if (command->needs_store && strncmp(cli->settings.store, "memory:", 7) == 0)

@@ -75,12 +75,12 @@ void say_whole(const char *line)
     pthread_mutex_unlock(&say_mutex);
 }
 
-void say_line(const char *text)
+static void say(const char *prefix, const char *text)
 {
     char line[2048];
     pthread_mutex_lock(&say_mutex);
     size_t len =
-        (size_t)snprintf(line, sizeof line, "%sholdfast: ", progress_is_shown ? "\r\033[K" : "");
+        (size_t)snprintf(line, sizeof line, "%s%s", progress_is_shown ? "\r\033[K" : "", prefix);
     progress_is_shown = false;
     len += copy_safely(line + len, sizeof line - len - 1, text);
     if (logger_is_running()) {
@@ -91,6 +91,16 @@ void say_line(const char *text)
     line[len++] = '\n';
     write_now(line, len);
     pthread_mutex_unlock(&say_mutex);
+}
+
+void say_line(const char *text)
+{
+    say("holdfast: ", text);
+}
+
+void say_plainly(const char *text)
+{
+    say("", text);
 }
 
 void print_safely(FILE *to, const char *text)

@@ -19,6 +19,8 @@ const char *style_off(bool colors);
  * be written within a second is dropped; while the logger runs it is left to that.
  */
 void say_line(const char *text);
+/* The same without our name before it. */
+void say_plainly(const char *text);
 /* A whole line for a program that reads our log; waits for it to be read. */
 void say_whole(const char *line);
 

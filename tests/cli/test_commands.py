@@ -178,6 +178,14 @@ class Looks(CommandTest):
         said = self.run_json(*form, "--sort-key", "range=one", "list", "--all", "--key", "job")["locks"]
         self.assertEqual([lock["sort_key"] for lock in said], ["one", "two"])
 
+    def test_a_failure_is_json_for_those_who_read_json(self):
+        code, out, err = self.run_it("--store", "file:/nonexistent/locks.db", "-o", "json", "get", "job")
+        said = json.loads(err)
+        self.assertEqual((code, out, said["exit_code"], bool(said["message"])), (69, "", 69, True))
+        self.assertNotIn(" ", said["error"])
+        code, out, err = self.run_it("-o", "json", "get")
+        self.assertEqual((code, json.loads(err)["error"]), (64, "usage"))
+
     def test_in_colour_only_where_it_is_seen(self):
         holder = self.holder()
         self.assertNotIn("\033", self.run_ok("list"))

@@ -115,6 +115,14 @@ class Locks(V2Test):
         answer = self.service.post("/v2/sessions", {"instance": "x" * 70000})
         self.assertEqual((answer.status, answer["error"]), (413, "too-large"))
 
+    def test_unknown_query_parameters_are_refused(self):
+        for path, name in [("/v2/locks?prefx=a", "prefx"), ("/v2/locks?prefix=a&x", "x"),
+                           ("/v2/locks/job?prefix=a", "prefix"),
+                           ("/v2/events?foo=1", "foo"), ("/v2/whoami?a=b", "a")]:
+            answer = self.service.get(path)
+            self.assertEqual((answer.status, answer["message"]), (400, f'unknown query parameter "{name}"'), path)
+        self.assertEqual(self.service.get("/v2/locks?prefix=a&limit=3&held=true&cursor=").status, 200)
+
     def test_an_instance_is_shown_beside_its_owner(self):
         grant = self.acquire("job", instance="pod-7/42", lease_ms=60000)["grant"]
         answer = self.service.get("/v2/locks/job")

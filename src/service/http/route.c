@@ -108,11 +108,50 @@ static void refuse_closed(struct hf_exchange *exchange)
            "the service is being stopped; ask another one, or again in a moment");
 }
 
+/* What the query of a route may have, each name followed by a space; NULL: anything. */
+static const char *query_of(const struct hf_route *route)
+{
+    static const struct {
+        const char *route;
+        const char *names;
+    } queries[] = {{"v2.list", "prefix cursor limit held "},
+                   {"v2.events", "prefix last_event_id "},
+                   {"v2.", ""}};
+    for (size_t i = 0; i < sizeof queries / sizeof queries[0]; i++)
+        if (strncmp(route->name, queries[i].route, strlen(queries[i].route)) == 0)
+            return queries[i].names;
+    return NULL;
+}
+
+/* The first name in the query that its route does not know; empty: there is none. */
+static struct hf_slice find_strange(const struct hf_exchange *exchange)
+{
+    const char *at = exchange->head ? exchange->head->query : NULL;
+    const char *known = query_of(exchange->route);
+    while (at && *at && known) {
+        size_t len = strcspn(at, "=&"), size = strcspn(at, "&");
+        const char *found = known;
+        while (*found && (strcspn(found, " ") != len || strncmp(found, at, len) != 0))
+            found += strcspn(found, " ") + 1;
+        if (!*found && len > 0) return hf__slice(at, len);
+        at += size + (at[size] == '&');
+    }
+    return HF_LIT("");
+}
+
+static void run(struct hf_exchange *exchange)
+{
+    struct hf_slice strange = find_strange(exchange);
+    if (strange.len > 0)
+        hf__answer_error(exchange, 400, "invalid", "unknown query parameter \"%.*s\"",
+                         (int)(strange.len > 64 ? 64 : strange.len), strange.ptr);
+    else exchange->route->run(exchange);
+}
+
 /* The route is found, and the caller known. */
 static void go_on(struct hf_exchange *exchange, enum hf_auth_result result, const char *why)
 {
     struct hf_service *service = exchange->service;
-    const struct hf_route *route = exchange->route;
     if (__atomic_load_n(&service->draining, __ATOMIC_RELAXED)) {
         refuse_closed(exchange);
     } else if (result != HF_AUTH_OK && !hf__limit_allows_refused(service, exchange->remote)) {
@@ -134,7 +173,7 @@ static void go_on(struct hf_exchange *exchange, enum hf_auth_result result, cons
         refuse(exchange, 429, "too-many-requests", "Too many requests",
                "more requests per second than this service allows; slow down");
     } else {
-        route->run(exchange);
+        run(exchange);
     }
 }
 
