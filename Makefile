@@ -14,7 +14,7 @@
 #   make sim-mutants  every deliberate bug in the protocol must be caught
 #   make interop    beside the original lock clients, on DynamoDB Local
 #   make page       the service's page in Chromium
-#   make openapi    the service against its OpenAPI document
+#   make openapi    the service against its OpenAPI document, and clients that are generated from it
 #   make fuzz       each fuzz target for FUZZ_SECONDS (default 10)
 #   make analyze    gcc -fanalyzer
 #   make clean      remove build/, with the test servers installed there

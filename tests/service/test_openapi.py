@@ -1,5 +1,7 @@
 """The service does what its OpenAPI document says: schemathesis tries what it can think of."""
 import os
+import re
+import shutil
 import subprocess
 import unittest
 
@@ -57,6 +59,58 @@ class Document(ServiceTest):
         # Nobody here wants to wait for an hour.
         self.check(document.replace("maximum: 3600000", "maximum: 20"), "--include-path", "/v2/locks/{name}/acquire")
         self.assertEqual(self.service.get("/healthz").status, 200)
+
+
+CLIENTS = os.path.join(ROOT, "tests/service/clients")
+PYTHON = os.path.join(ROOT, "build/servers/openapi/bin/python")
+GENERATOR = os.path.join(ROOT, "build/servers/openapi/bin/openapi-python-client")
+GO_GENERATOR = "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.4.1"
+GO_RUNTIME = "github.com/oapi-codegen/runtime@v1.1.1"
+
+
+def go_is_new_enough():
+    if not shutil.which("go"):
+        return False
+    found = re.search(r"go1\.(\d+)", subprocess.run(["go", "version"], capture_output=True, text=True).stdout)
+    return found and int(found.group(1)) >= 22
+
+
+class Clients(ServiceTest):
+    """What generators make of the document works: acquire, share, renew, release, events."""
+
+    def setUp(self):
+        super().setUp()
+        self.service = self.start()
+        self.url = f"http://127.0.0.1:{self.service.port}"
+        self.document = os.path.join(self.path, "openapi.yaml")
+        with open(self.document, "w") as file:
+            file.write(self.service.get("/openapi.yaml").text)
+
+    def run_it(self, *command, cwd=None, **env):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=cwd or self.path,
+                              env={**os.environ, **env})
+        self.assertEqual(done.returncode, 0, (done.stdout + done.stderr)[-3000:])
+        return done.stdout
+
+    @unittest.skipUnless(os.path.exists(GENERATOR), "run tools/setup openapi")
+    def test_in_python(self):
+        self.run_it(GENERATOR, "generate", "--path", self.document, "--output-path", os.path.join(self.path, "generated"),
+                    "--meta", "none")
+        said = self.run_it(PYTHON, os.path.join(CLIENTS, "use_python.py"), self.url, PYTHONPATH=self.path)
+        self.assertEqual(said, "used\n")
+
+    @unittest.skipUnless(go_is_new_enough(), "needs Go 1.22")
+    def test_in_go(self):
+        place = os.path.join(self.path, "go")
+        os.makedirs(os.path.join(place, "api"))
+        shutil.copy(os.path.join(CLIENTS, "main.go"), place)
+        with open(os.path.join(place, "go.mod"), "w") as file:
+            file.write("module clients\n\ngo 1.22\n")
+        code = self.run_it("go", "run", GO_GENERATOR, "-generate", "types,client", "-package", "api", self.document)
+        with open(os.path.join(place, "api", "api.go"), "w") as file:
+            file.write(code)
+        self.run_it("go", "get", GO_RUNTIME, cwd=place)
+        self.assertEqual(self.run_it("go", "run", ".", self.url, cwd=place), "used\n")
 
 
 if __name__ == "__main__":
