@@ -15,6 +15,7 @@
 #   make interop    beside the original lock clients, on DynamoDB Local
 #   make page       the service's page in Chromium
 #   make openapi    the service against its OpenAPI document, and clients that are generated from it
+#   make packaging  manifests, templates and alert rules, against their schemas
 #   make fuzz       each fuzz target for FUZZ_SECONDS (default 10)
 #   make analyze    gcc -fanalyzer
 #   make clean      remove build/, with the test servers installed there
@@ -28,7 +29,7 @@ JOBS ?= $(shell nproc)
 
 SCHEDULES ?= 100000
 
-.PHONY: all run test page openapi bench install format lint asan tsan valgrind attack \
+.PHONY: all run test page openapi packaging bench install format lint asan tsan valgrind attack \
 	sim sim-mutants interop fuzz analyze clean
 
 # $(call build,PRESET[,TARGET]): configures once, then builds.
@@ -65,6 +66,12 @@ openapi:
 	@tools/setup openapi
 	$(call build,dev)
 	@HOLDFAST_COMMAND=build/dev/src/holdfast python3 -W ignore tests/service/test_openapi.py
+
+packaging:
+	@tools/setup packaging
+	@build/servers/packaging/bin/kubernetes-validate --strict --quiet packaging/kubernetes/*.yaml
+	@build/servers/packaging/bin/cfn-lint packaging/aws/*.yaml
+	@promtool check rules packaging/prometheus/*.yaml
 
 bench:
 	@tools/setup bench
