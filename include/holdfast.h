@@ -340,7 +340,8 @@ struct hf_acquire_options {
     size_t size;
     bool shared;      /* together with other shared holders */
     int64_t limit;    /* a semaphore: at most so many hold it; 0: no limit, or exclusive */
-    const void *data; /* stored with the lock, for others to see; NULL: none */
+    const void *data; /* stored with the lock, for others to see; NULL: none, but a
+                         shared lock that one joins keeps what is there */
     size_t data_size;
     bool keep_data; /* data that is stored already stays, and `data` is not written */
     const struct hf_attribute *attributes;

@@ -386,6 +386,7 @@ static int dispatch(struct cli *cli, const struct command *command)
     /* The command's own name is the first word. */
     int code =
         options_take(sets, 2, &cli->arguments, command->ends_at ? command->ends_at + 1 : 0, &error);
+    says_json = cli->settings.json;
     if (code != 0) return cli_usage("%s; see holdfast %s --help", error.message, command->name);
     if (cli->settings.help) return help_for(command);
     if (cli->settings.version) return print_version();

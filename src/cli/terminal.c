@@ -77,7 +77,7 @@ void say_whole(const char *line)
 
 static void say(const char *prefix, const char *text)
 {
-    char line[2048];
+    char line[8192]; /* an object of JSON is never cut: every byte of its message may be escaped */
     pthread_mutex_lock(&say_mutex);
     size_t len =
         (size_t)snprintf(line, sizeof line, "%s%s", progress_is_shown ? "\r\033[K" : "", prefix);

@@ -147,11 +147,9 @@ void hf__acquire_finished(struct hf_client *client, struct hf_attempt *attempt)
         acquisition->lock = attempt->grant->user;
         acquisition->lock->refs++;
     }
-    if (attempt->code == HF_ERR_HELD || attempt->code == HF_ERR_TIMED_OUT) {
-        struct hf_report by;
-        hf__attempt_blocked_by(&client->core, attempt, &by);
-        acquisition->blocked = news_of(attempt, &by);
-    }
+    bool blocked = attempt->code == HF_ERR_HELD || attempt->code == HF_ERR_TIMED_OUT;
+    if (blocked && !attempt->wants.failed)
+        acquisition->blocked = news_of(attempt, &attempt->blocked_by);
     hf__attempt_free(&client->core, attempt);
     /* Called back, it comes after what is being told anyway, and before the lock's events. */
     if (!acquisition->telling || !acquisition->waiter) give_result(client, acquisition);

@@ -193,6 +193,8 @@ void hf__lock_status(const struct hf_lock *lock, struct hf_lock_status *ret)
     ret->taken_over = grant->taken_over;
     ret->lacks_data = lock->lacks_data;
     ret->since_unix_ms = grant->since_unix_ms;
+    struct hf_slice instance = hf__grant_instance(grant);
+    if (instance.len) memcpy(ret->instance, instance.ptr, instance.len);
     if (grant->lease) {
         ret->lease_ms = grant->lease->lease_ms;
         ret->expires_unix_ms = grant->lease->expires_unix_ms;

@@ -51,6 +51,7 @@ struct hf_lock_status {
     struct hf_id grant;
     bool taken_over; /* from somebody who was found dead */
     bool lacks_data; /* there was no memory for its data */
+    char instance[HF_INSTANCE_MAX + 1];
 };
 void hf__lock_status(const struct hf_lock *lock, struct hf_lock_status *ret);
 

@@ -297,6 +297,7 @@ static void take(const struct hf_layout *layout, struct hf_arena *arena,
         write_grant(arena, claim, update);
     } else {
         write_free(arena, 0, update);
+        drop_data(arena, claim, update);
         hf__holdfast_write_member(arena, claim, update);
     }
 }

@@ -128,9 +128,9 @@ void hf__attempt_end(struct hf_core *core, struct hf_attempt *attempt, int code,
 void hf__attempt_fail_held(struct hf_core *core, struct hf_attempt *attempt, int code,
                            int64_t now_us)
 {
-    struct hf_report by;
-    hf__attempt_blocked_by(core, attempt, &by);
-    bool has_instance = by.instance.len > 0;
+    const struct hf_report *by = &attempt->blocked_by;
+    hf__attempt_note_blocker(core, attempt);
+    bool has_instance = by->instance.len > 0;
     const char *prefix = code == HF_ERR_TIMED_OUT ? "not free in time; " : "";
     const char *damage = attempt->record.damaged          ? attempt->record.damage
                          : attempt->record.strange_intent ? "intent"
@@ -139,10 +139,10 @@ void hf__attempt_fail_held(struct hf_core *core, struct hf_attempt *attempt, int
         hf__error_set(&attempt->error, code,
                       "lock \"%s\": %sits record is invalid (attribute \"%s\"); look at it",
                       attempt->name->text, prefix, damage);
-    else if (by.owner.len > 0)
+    else if (by->owner.len > 0)
         hf__error_set(&attempt->error, code, "lock \"%s\": %sheld by %.*s%s%.*s%s",
-                      attempt->name->text, prefix, HF_FMT(by.owner), has_instance ? " (" : "",
-                      HF_FMT(by.instance), has_instance ? ")" : "");
+                      attempt->name->text, prefix, HF_FMT(by->owner), has_instance ? " (" : "",
+                      HF_FMT(by->instance), has_instance ? ")" : "");
     else hf__error_set(&attempt->error, code, "lock \"%s\": %sheld", attempt->name->text, prefix);
     hf__attempt_finish(core, attempt, code, now_us);
 }

@@ -66,6 +66,8 @@ bool hf__hints_are_trusted(const struct hf_core *core, int64_t now_us);
 
 /* ---- report.c ---- */
 
+/* Remembers who is in its way, while that can be said. */
+void hf__attempt_note_blocker(const struct hf_core *core, struct hf_attempt *attempt);
 /* Something about its wait may have changed. */
 void hf__attempt_report(struct hf_core *core, struct hf_attempt *attempt);
 /* The same of everybody who waits for the lock here. */

@@ -306,6 +306,19 @@ struct hf_rival {
     bool done; /* reaped */
 };
 
+/* How a wait stands. The texts last until the core is fed again. */
+struct hf_report {
+    struct hf_slice owner;    /* of the holder; empty: not known */
+    struct hf_slice instance; /* likewise */
+    int64_t holders;
+    int64_t since_unix_ms;
+    int64_t expires_unix_ms;
+    int64_t ahead;     /* attempts of this client that come first */
+    int64_t silent_us; /* since the store last answered; 0: nothing is amiss */
+    int failures;
+    const struct hf_error *error; /* the last failure; NULL: none */
+};
+
 struct hf_attempt {
     struct hf_alarm alarm;
     struct hf_list of_name;
@@ -321,6 +334,7 @@ struct hf_attempt {
     struct hf_slice stored;
     int code; /* the result, when finished */
     struct hf_error error;
+    struct hf_report blocked_by; /* HELD, TIMED_OUT: who was in the way; texts in `wants` */
 
     enum hf_attempt_state state;
     bool over;  /* the result has been reported */
@@ -505,18 +519,6 @@ void hf__core_refuse(struct hf_core *core, const struct hf_error *error, int64_t
 struct hf_request *hf__core_next_request(struct hf_core *core);
 struct hf_attempt *hf__core_next_finished(struct hf_core *core);
 
-/* How a wait stands. The texts last until the core is fed again. */
-struct hf_report {
-    struct hf_slice owner;    /* of the holder; empty: not known */
-    struct hf_slice instance; /* likewise */
-    int64_t holders;
-    int64_t since_unix_ms;
-    int64_t expires_unix_ms;
-    int64_t ahead;     /* attempts of this client that come first */
-    int64_t silent_us; /* since the store last answered; 0: nothing is amiss */
-    int failures;
-    const struct hf_error *error; /* the last failure; NULL: none */
-};
 /* Attempts whose report has changed. */
 struct hf_attempt *hf__core_next_report(struct hf_core *core, int64_t now_us,
                                         struct hf_report *ret);
@@ -534,10 +536,6 @@ void hf__grant_free(struct hf_core *core, struct hf_grant *grant);
 /* Who asked for the lock; terminated. */
 struct hf_slice hf__grant_owner(const struct hf_core *core, const struct hf_grant *grant);
 struct hf_slice hf__grant_instance(const struct hf_grant *grant);
-
-/* Who is in the way of an attempt that has ended with HF_ERR_HELD or HF_ERR_TIMED_OUT. */
-void hf__attempt_blocked_by(const struct hf_core *core, const struct hf_attempt *attempt,
-                            struct hf_report *ret);
 
 /* How long the grant is certain to be held; 0: not any more, or not certain. */
 static inline int64_t hf__grant_left_us(const struct hf_grant *grant, int64_t now_us)

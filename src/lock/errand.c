@@ -460,6 +460,7 @@ void hf__give_back(struct hf_core *core, struct hf_name *name, enum hf_hold kind
     errand->claim = *claim;
     errand->claim.name = hf__name_text(name);
     errand->claim.owner = keep_owner(errand, claim->owner.len ? claim->owner : core->options.owner);
+    errand->claim.instance = HF_LIT("");
     errand->claim.has_data = false;
     errand->claim.extra = (struct hf_item){0};
     errand->claim.intent = NULL;

@@ -53,7 +53,6 @@ static void serve_queue(struct hf_core *core, struct hf_name *name, struct hf_gr
         if (may_enter(attempt, held, now_us)) {
             enter_again(core, attempt, held, now_us);
         } else if (hf__attempt_is_try(attempt)) {
-            attempt->record.owner = held ? hf__grant_owner(core, held) : core->options.owner;
             hf__attempt_fail_held(core, attempt, HF_ERR_HELD, now_us);
         }
     }
@@ -153,7 +152,6 @@ static void begin(struct hf_core *core, struct hf_attempt *attempt, int64_t now_
     if (may_enter(attempt, held, now_us)) {
         enter_again(core, attempt, held, now_us);
     } else if (hf__attempt_is_try(attempt) && (held || first->state == HF_ATTEMPT_WAITING)) {
-        attempt->record.owner = held ? hf__grant_owner(core, held) : core->options.owner;
         hf__attempt_fail_held(core, attempt, HF_ERR_HELD, now_us);
     } else if (is_first) {
         /* It is probably held: a read costs a fifth of a write that is refused. */

@@ -51,13 +51,18 @@ static void put_holder(const struct hf_core *core, const struct hf_name *name,
     else if (first->looked && hf__record_is_held(&first->record)) put_record(&first->record, ret);
 }
 
-void hf__attempt_blocked_by(const struct hf_core *core, const struct hf_attempt *attempt,
-                            struct hf_report *ret)
+void hf__attempt_note_blocker(const struct hf_core *core, struct hf_attempt *attempt)
 {
+    struct hf_report *by = &attempt->blocked_by;
     const struct hf_grant *ours = attempt->looked ? NULL : hf__name_exclusive(attempt->name);
-    *ret = (struct hf_report){0};
-    if (ours) put_ours(core, ours, ret);
-    else put_record(&attempt->record, ret);
+    *by = (struct hf_report){0};
+    if (ours) put_ours(core, ours, by);
+    else if (attempt->looked && hf__record_is_held(&attempt->record))
+        put_record(&attempt->record, by);
+    else if (!attempt->looked && !hf__list_empty(&attempt->name->attempts))
+        put_holder(core, attempt->name, by);
+    by->owner = hf__arena_copy(&attempt->wants, by->owner);
+    by->instance = hf__arena_copy(&attempt->wants, by->instance);
 }
 
 static void fill(const struct hf_core *core, const struct hf_attempt *attempt, int64_t now_us,

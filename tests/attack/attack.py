@@ -33,7 +33,7 @@ TRIES = 3
 SETTLE_SECONDS = 15  # for the service to notice that the attacker has hung up
 MEMORY_MOST = 1024 * MIB  # resident, whatever happens; each attack has a bound of its own (attacks.py)
 BACK_SECONDS = 60  # for memory to come back ...
-BACK_WITHIN = 40 * MIB  # ... to this much more than at the start
+BACK_WITHIN = 64 * MIB  # ... to this much more than at the start
 ATTACK_MOST_SECONDS = 180  # for one attack; it is ended then, and has failed
 
 # limit: see Target. Sanitizers and valgrind get a tenth of everything.

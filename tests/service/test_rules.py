@@ -73,6 +73,16 @@ class Locks(RulesTest):
         absent = self.acquire(service, "alice", "there-is-none")
         self.assertEqual((hidden.status, hidden.json), (absent.status, absent.json))
 
+    def test_nobody_finds_out_by_releasing_who_holds_what_they_may_not_read(self):
+        service = self.serve()
+        self.assertEqual(self.acquire(service, "root", "secret").status, 200)
+        for verb in ["release", "renew"]:
+            body = {"grant": "0" * 32}
+            hidden = self.call(service, "alice", "POST", f"/v2/locks/secret/{verb}", body)
+            absent = self.call(service, "alice", "POST", f"/v2/locks/there-is-none/{verb}", body)
+            self.assertEqual((hidden.status, hidden.json), (absent.status, absent.json), verb)
+            self.assertNotIn("root", hidden.text)
+
     def test_force_under_a_prefix(self):
         service = self.serve()
         for name in ["jobs%2Fa", "secret"]:

@@ -115,6 +115,17 @@ class Locks(V2Test):
         answer = self.service.post("/v2/sessions", {"instance": "x" * 70000})
         self.assertEqual((answer.status, answer["error"]), (413, "too-large"))
 
+    def test_who_tries_behind_a_waiter_is_told_who_holds_the_lock(self):
+        held = self.command("-q", "--owner", "carol", "acquire", "-n", "--lease", "60s", "job").stdout.strip()
+        waiting = parked(self.service.port, "/v2/locks/job/acquire", {"wait_ms": 30000})
+        wait_until(lambda: self.service.metric("waiters") == 1, what="a waiter")
+        wait_until(lambda: self.acquire("job").json.get("owner") == "carol", what="the owner")
+        answer = self.acquire("job")
+        self.assertEqual((answer.status, answer["owner"], answer["waiters"]), (423, "carol", 1))
+        self.assertIn("held by carol", answer["message"])
+        waiting.close()
+        self.command("release", held)
+
     def test_unknown_query_parameters_are_refused(self):
         for path, name in [("/v2/locks?prefx=a", "prefx"), ("/v2/locks?prefix=a&x", "x"),
                            ("/v2/locks/job?prefix=a", "prefix"),

@@ -541,19 +541,30 @@ static void drop_entry(struct grant_call *call)
     call->entry = NULL;
 }
 
+/* Why says who has it now: not to those who may not know. */
+static void answer_not_held(struct hf_exchange *exchange, int code, const struct hf_error *error)
+{
+    if (code == HF_ERR_LOST && !hf__may(exchange, HF_RIGHT_READ, exchange->parts[2]))
+        hf__answer_error(exchange, 409, "lost", "this grant does not hold the lock");
+    else hf__answer_failure(exchange, code, error);
+}
+
 /* A grant of another service, or from before a restart, is this one's, too, from now on. */
 static void adopted(void *user, int code, struct hf_lock *lock, const struct hf_error *error)
 {
     struct hf_exchange *exchange = user;
     struct grant_call *call = exchange->user;
     struct hf_entry *entry = call->entry;
+    struct hf_lock_status status;
     if (code != 0) {
         drop_entry(call);
         hf__entry_unref(entry); /* the lock's: there is none */
-        hf__answer_failure(exchange, code, error);
+        answer_not_held(exchange, code, error);
         return;
     }
     hold(entry, lock);
+    hf__lock_status(lock, &status);
+    if (*status.instance) entry->instance = hf__strdup(status.instance); /* for people */
     tell(entry, "renewed", NULL, NULL);
     answer_grant(exchange, entry, false);
     hf__entry_unref(entry);
@@ -625,7 +636,7 @@ static void released_by_record(void *user, int code, bool already, const struct 
     const char *name = exchange->parts[2].ptr;
     struct hf_json_writer json;
     if (code != 0) {
-        hf__answer_failure(exchange, code, error);
+        answer_not_held(exchange, code, error);
         return;
     }
     if (!already) {

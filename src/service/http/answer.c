@@ -3,7 +3,6 @@
 
 #include "base/text.h"
 #include "service/http/exchange.h"
-#include "service/service.h"
 
 void hf__answer_begin(struct hf_exchange *exchange, int status, struct hf_json_writer *ret)
 {
@@ -60,13 +59,6 @@ void hf__answer_error(struct hf_exchange *exchange, int status, const char *name
     struct hf_json_writer json;
     hf__answer_error_begin(exchange, status, name, message, &json);
     hf__answer_end(exchange, &json);
-}
-
-void hf__answer_overloaded(struct hf_exchange *exchange)
-{
-    hf__count(&exchange->service->metrics.refused_limit);
-    exchange->retry_after_s = 1;
-    hf__answer_error(exchange, 503, "overloaded", "too many answers are being sent; try again");
 }
 
 /* What the caller can do about it decides: mend the request (4xx), or come again (5xx). */

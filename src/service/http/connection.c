@@ -18,7 +18,7 @@
 
 enum {
     READ_MOST = 16 * 1024, /* at a time */
-    THROWN_MOST = 256 * 1024,
+    THROWN_MOST = 64 * 1024,
     SEND_MOST = 64 * 1024, /* of one answer, while others wait */
     KEPT_ROOM = 4096,      /* between two requests */
     EMPTY_LINES_MOST = 4,
@@ -542,14 +542,11 @@ static void read_in(struct hf_connection *connection)
     }
 }
 
-/* N4. The kernel need not even copy it. */
+/* N4. Of TCP the kernel need not even copy it. */
 static void throw_away(struct hf_connection *connection)
 {
-    ssize_t got = recv(connection->watch.fd, NULL, THROWN_MOST, MSG_TRUNC);
-    if (got < 0 && errno == EFAULT) { /* a socket of the file system: there it does */
-        char room[READ_MOST];
-        got = recv(connection->watch.fd, room, sizeof room, 0);
-    }
+    char room[THROWN_MOST];
+    ssize_t got = recv(connection->watch.fd, room, sizeof room, MSG_TRUNC);
     if (got > 0) connection->thrown_away += (size_t)got;
     connection->readable = got > 0;
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR) ||

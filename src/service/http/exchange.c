@@ -98,6 +98,13 @@ bool hf__exchange_reserve(struct hf_exchange *exchange, int64_t size)
     return false;
 }
 
+void hf__answer_overloaded(struct hf_exchange *exchange)
+{
+    hf__count(&exchange->service->metrics.refused_limit);
+    exchange->retry_after_s = 1;
+    hf__answer_error(exchange, 503, "overloaded", "too many answers are being sent; try again");
+}
+
 /* ---- beside the loop ---- */
 
 static void run_aside(struct hf_task *task)

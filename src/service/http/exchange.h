@@ -123,6 +123,7 @@ void hf__exchange_aside(struct hf_exchange *exchange, void (*go)(struct hf_excha
  */
 bool hf__exchange_reserve(struct hf_exchange *exchange, int64_t size);
 bool hf__exchange_reserve_long(struct hf_exchange *exchange, size_t size);
+void hf__answer_overloaded(struct hf_exchange *exchange);
 /* A header or a value of the query, in the arena, decoded; NULL if it was not sent. */
 const char *hf__exchange_header(struct hf_exchange *exchange, const char *name);
 const char *hf__exchange_query(struct hf_exchange *exchange, const char *name);
@@ -139,7 +140,6 @@ void hf__answer_error_begin(struct hf_exchange *exchange, int status, const char
 /* The same without more. */
 void hf__answer_error(struct hf_exchange *exchange, int status, const char *name,
                       const char *format, ...) __attribute__((format(printf, 4, 5)));
-void hf__answer_overloaded(struct hf_exchange *exchange);
 /* The status that stands for one of our codes, its name and its message. */
 void hf__answer_failure(struct hf_exchange *exchange, int code, const struct hf_error *error);
 

@@ -68,20 +68,19 @@ void hf__server_ready(struct hf_server *server, struct hf_connection *connection
     begin_soon(server);
 }
 
-static void move(struct hf_list *to, struct hf_list *from, int most)
+/* How many. */
+static int move(struct hf_list *to, struct hf_list *from, int most)
 {
     struct hf_list *node;
-    for (int i = 0; i < most && (node = hf__list_pop(from)) != NULL; i++) hf__list_append(to, node);
+    int moved = 0;
+    for (; moved < most && (node = hf__list_pop(from)) != NULL; moved++) hf__list_append(to, node);
+    return moved;
 }
 
 /* What is to be done in a round: all that is ready, and some of what can wait. */
 static void take_ready(struct hf_server *server, struct hf_list *ret)
 {
-    int count = 0;
-    while (!hf__list_empty(&server->ready)) {
-        hf__list_append(ret, hf__list_pop(&server->ready));
-        count++;
-    }
+    int count = move(ret, &server->ready, INT_MAX);
     move(ret, &server->later, 1 + count / LATER_SHARE);
     move(ret, &server->leaving, LEAVERS_MOST);
 }
