@@ -63,7 +63,9 @@ static void put_quoted(struct hf_buf *buf, struct hf_slice text)
 {
     const char *at = text.ptr, *end = hf__slice_end(text), *from = at;
     hf__buf_char(buf, '"');
-    while ((at += hf__plain_run(at, end)) < end) {
+    while (at < end) { /* an empty text may be nowhere */
+        at += hf__plain_run(at, end);
+        if (at == end) break;
         if ((unsigned char)*at >= 0x80) {
             size_t len = hf__utf8_sequence(at, end);
             if (len == 0) {
