@@ -562,7 +562,7 @@ static void on_wait(void *user, const struct hf_wait *wait)
 {
     (void)user;
     pthread_mutex_lock(&mutex);
-    waits_seen++;
+    if (wait->owner) waits_seen++; /* the first may come before the store has answered */
     if (result_seen) waits_after_result++;
     if (wait->owner) snprintf(waits_for, sizeof waits_for, "%s by %s", wait->name, wait->owner);
     pthread_cond_broadcast(&changed);
