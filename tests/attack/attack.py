@@ -3,7 +3,8 @@
 
 Each attack runs in a process of its own, at low priority, and checks how it is answered. Meanwhile the caller
 acquires, renews and releases locks at a fixed rate, and keeps some. It must not see an error, nor lose a lock; its p99
-may not be more than P99_RATIO_MOST times its quiet p99, the median of several quiet phases of the same run. The
+may not be more than P99_RATIO_MOST times its quiet p99, the median of several quiet phases of the same run, where
+that counts as QUIET_P99_LEAST_MS if it is less; attacks that are not `timed` are judged by the rest. The
 memory of the service has a bound for each attack, and comes back within a minute of the last.
 
 The store is a file in memory: it is the service that is measured, not a disk that others use, too.
