@@ -221,10 +221,15 @@ static int64_t or_beyond(int64_t given, int64_t otherwise, bool beyond)
     return given > 0 ? given : beyond ? otherwise : 0;
 }
 
-/* Each round of the loop gives back what it took: the heap is trimmed by event.c, not each time. */
+/*
+ * Each round of the loop gives back what it took: the heap is trimmed by event.c, not each time, and
+ * in portions (the kernel takes 0.1 ms for a megabyte). Long bodies and answers come from the heap,
+ * too: pages that are mapped and unmapped for each of them keep all threads waiting.
+ */
 static void keep_the_heap(void)
 {
-    mallopt(M_TRIM_THRESHOLD, 16 << 20);
+    mallopt(M_TRIM_THRESHOLD, 4 << 20);
+    mallopt(M_MMAP_THRESHOLD, 4 << 20);
     mallopt(M_TOP_PAD, 1 << 20);
 }
 

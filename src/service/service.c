@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/random.h"
+#include "base/thread.h"
 #include "format/keyed.h"
 #include "service/api/event.h"
 #include "service/api/grant.h"
@@ -251,6 +252,12 @@ static int start_parts(struct hf_service *service, const struct hf_serve_options
     return code;
 }
 
+static void make_way(void *user)
+{
+    (void)user;
+    hf__thread_make_way();
+}
+
 static void dismantle(struct hf_service *service)
 {
     hf__server_close(service->server);
@@ -309,6 +316,7 @@ int hf__service_start(const struct hf_serve_options *options, struct hf_service 
     if (code == 0) code = hf__loop_new(service->store->clock, &service->loop, reterr);
     if (code == 0) code = hf__loop_new(service->store->clock, &service->scribe, reterr);
     if (code == 0) code = hf__loop_start(service->scribe, reterr);
+    if (code == 0) hf__loop_call(service->scribe, make_way, NULL);
     if (code == 0) code = open_client(service, options, reterr);
     if (code == 0) code = open_v1(service, options, reterr);
     if (code == 0) code = start_parts(service, options, reterr);

@@ -445,6 +445,7 @@ static void *run_reader(void *arg)
     struct reader_start start = *(struct reader_start *)arg;
     struct embedded *e = start.engine;
     hf__free(arg);
+    hf__thread_make_way();
     while (!is_closing(e)) {
         struct hf_list batch;
         if (!take_batch(e, &e->reads, NULL, 1, &batch)) continue;

@@ -12,6 +12,7 @@ CONNECTIONS_MEMORY_MOST = 256 * MIB  # 10,000 connections have 16 KiB each
 ANSWERS_MEMORY_MOST = 256 * MIB + MEMORY_MOST  # all answers that are being sent have 256 MiB,
 BODIES_MEMORY_MOST = 512 * MIB + MEMORY_MOST   # all bodies that are being received 512 MiB
 P50_RATIO_MOST = 2
+P99_RATIO_MOST = 3
 
 # How the service is started for an attack, beside what all have.
 SETTINGS = {
@@ -23,11 +24,11 @@ SETTINGS = {
 
 
 class Attack:
-    def __init__(self, run, name=None, memory=MEMORY_MOST, p50=None, joins=True, setting="usual", timed=True):
-        self.timed = timed  # whether others must not notice
+    def __init__(self, run, name=None, memory=MEMORY_MOST, p50=None, joins=True, setting="usual",
+                 p99=P99_RATIO_MOST):
         self.run, self.name = run, name or run.__name__.replace("_", "-")
         self.memory, self.setting = memory, setting
-        self.p50 = p50      # how many times the quiet median others' may be
+        self.p50, self.p99 = p50, p99  # how many times the quiet one others' may be
         self.joins = joins  # whether others must get new connections, too
 
 
@@ -42,10 +43,10 @@ ATTACKS = [
     Attack(tokens.token_flood),
     Attack(tokens.unknown_keys),
     Attack(connections.churn),
-    Attack(connections.walk_outs, timed=False),  # 200 requests at once are 200 requests before the next one
+    Attack(connections.walk_outs, p99=6),  # 200 requests at once are 200 requests before the next one
     Attack(connections.slow_senders),
     # 900 MB at once: more than this machine writes and reads in a second, whoever does it.
-    Attack(connections.long_looks, memory=ANSWERS_MEMORY_MOST, timed=False),
+    Attack(connections.long_looks, memory=ANSWERS_MEMORY_MOST, p99=20),
     Attack(connections.slow_readers, memory=ANSWERS_MEMORY_MOST),
     Attack(connections.idle),
     Attack(connections.half_open),

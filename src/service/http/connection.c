@@ -19,7 +19,7 @@
 enum {
     READ_MOST = 16 * 1024, /* at a time */
     THROWN_MOST = 64 * 1024,
-    SEND_MOST = 64 * 1024, /* of one answer, while others wait */
+    SEND_MOST = 32 * 1024, /* of one answer, while others wait */
     KEPT_ROOM = 4096,      /* between two requests */
     EMPTY_LINES_MOST = 4,
 };
@@ -330,6 +330,13 @@ static void refuse_too_large(struct hf_connection *connection)
     refuse(connection, 413, "too-large", message);
 }
 
+/* All it can need, at once: growing by steps is slower than the reading. Pages that nothing is written to cost nothing. */
+static void reserve_body(struct hf_exchange *exchange)
+{
+    size_t all = exchange->head->chunked ? HF_BODY_MAX : (size_t)exchange->head->length;
+    hf__buf_reserve(&exchange->body, all - exchange->body.len);
+}
+
 /* False: it was refused. */
 static bool keep(struct hf_connection *connection, struct hf_slice bytes)
 {
@@ -339,6 +346,7 @@ static bool keep(struct hf_connection *connection, struct hf_slice bytes)
         refuse_too_large(connection);
         return false;
     }
+    if (exchange->body.len + bytes.len > HF_SMALL) reserve_body(exchange);
     hf__buf_slice(&exchange->body, bytes);
     int64_t counted = (int64_t)exchange->body.len - HF_SMALL;
     if (counted > exchange->kept) hf__exchange_count_body(exchange, counted - exchange->kept);

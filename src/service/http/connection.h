@@ -93,7 +93,9 @@ void hf__exchange_set_head(struct hf_exchange *exchange, const struct hf_head *h
 /* What it takes of the budgets, in all and at its address. */
 void hf__exchange_count_body(struct hf_exchange *exchange, int64_t more);
 void hf__exchange_count_answer(struct hf_exchange *exchange, int64_t more);
+/* It has ended. A long one is freed later, by the second. */
 void hf__exchange_free(struct hf_exchange *exchange);
+void hf__exchange_destroy(struct hf_exchange *exchange);
 
 /* ---- response.c ---- */
 

@@ -71,17 +71,6 @@ void hf__exchange_count_answer(struct hf_exchange *exchange, int64_t more)
     exchange->sending += more;
 }
 
-void hf__exchange_free(struct hf_exchange *exchange)
-{
-    hf__exchange_count_body(exchange, -exchange->kept);
-    hf__exchange_count_answer(exchange, -exchange->sending);
-    hf__buf_free(&exchange->body);
-    hf__buf_free(&exchange->answer);
-    hf__caller_free(&exchange->caller);
-    hf__arena_free(&exchange->arena);
-    hf__free(exchange);
-}
-
 bool hf__exchange_reserve_long(struct hf_exchange *exchange, size_t size)
 {
     enum { COPIES = 3 }; /* as it was read, and as it is written */
@@ -183,4 +172,25 @@ void hf__exchange_send_buffer(struct hf_exchange *exchange, int bytes)
 void *hf__exchange_tls(const struct hf_exchange *exchange)
 {
     return exchange->connection->tls;
+}
+
+/* ---- the end ---- */
+
+void hf__exchange_free(struct hf_exchange *exchange)
+{
+    enum { LONG = 128 * 1024 }; /* of malloc: given back to the kernel when it is freed */
+    hf__exchange_count_body(exchange, -exchange->kept);
+    hf__exchange_count_answer(exchange, -exchange->sending);
+    hf__caller_free(&exchange->caller);
+    if (exchange->body.cap + exchange->answer.cap >= LONG)
+        hf__server_free_later(exchange->connection->server, exchange);
+    else hf__exchange_destroy(exchange);
+}
+
+void hf__exchange_destroy(struct hf_exchange *exchange)
+{
+    hf__buf_free(&exchange->body);
+    hf__buf_free(&exchange->answer);
+    hf__arena_free(&exchange->arena);
+    hf__free(exchange);
 }

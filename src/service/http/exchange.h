@@ -95,8 +95,9 @@ struct hf_exchange {
     const char *remote;               /* the connection's */
     struct hf_task resume;
     struct hf_task scribe;
-    int state;          /* atomic */
-    bool for_operators; /* it came in at their port */
+    struct hf_list spent; /* the server's list of that name */
+    int state;            /* atomic */
+    bool for_operators;   /* it came in at their port */
     bool is_head_only;
     bool begun;
     bool was_told_gone;

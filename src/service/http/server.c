@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -20,8 +21,8 @@ enum {
     /* Whatever can come in a crowd is done in portions, so that requests do not wait for all of it. */
     ACCEPTS_MOST = 16,
     DROPS_MOST = 16,
-    LEAVERS_MOST = 16,
-    FREED_LEAST = 16,
+    LEAVERS_MOST = 8,
+    FREED_LEAST = 8,
     LATER_SHARE = 8, /* one long one for so many short ones, and one in any case */
     OPERATORS = 100, /* connections */
     OPERATORS_OF_ADDRESS = 50,
@@ -85,6 +86,20 @@ static void take_ready(struct hf_server *server, struct hf_list *ret)
     move(ret, &server->leaving, LEAVERS_MOST);
 }
 
+void hf__server_free_later(struct hf_server *server, struct hf_exchange *exchange)
+{
+    hf__list_append(&server->spent, &exchange->spent);
+    begin_soon(server);
+}
+
+/* A long exchange comes in over many rounds: one in each is enough. False: there was none. */
+static bool free_spent(struct hf_server *server)
+{
+    struct hf_list *node = hf__list_pop(&server->spent);
+    if (node) hf__exchange_destroy(HF_CONTAINER(node, struct hf_exchange, spent));
+    return node != NULL;
+}
+
 static void free_dead(struct hf_server *server, unsigned most)
 {
     struct hf_list *node;
@@ -92,6 +107,12 @@ static void free_dead(struct hf_server *server, unsigned most)
         hf__connection_free(HF_CONTAINER(node, struct hf_connection, node));
         server->dead_count--;
     }
+}
+
+static void free_all(struct hf_server *server)
+{
+    free_dead(server, UINT_MAX);
+    while (free_spent(server)) continue;
 }
 
 /* Those that were answered in this round; what is still to be read waits for the next. */
@@ -131,9 +152,13 @@ static void run_round(struct hf_timer *timer)
     send_answers(server);
     hf__store_cork(service->store, false);
     free_dead(server, FREED_LEAST + server->dead_count / 8); /* so that they do not pile up */
+    free_spent(server);
     server->in_round = false;
+    /* Only long ones are left: the store's writer need not wait until our share of the processor is used up. */
+    if (hf__list_empty(&server->ready) && !hf__list_empty(&server->later)) sched_yield();
     bool idle = hf__list_empty(&server->ready) && hf__list_empty(&server->later) &&
-                hf__list_empty(&server->leaving) && hf__list_empty(&server->dead);
+                hf__list_empty(&server->leaving) && hf__list_empty(&server->dead) &&
+                hf__list_empty(&server->spent);
     int64_t ms = idle ? hf_client_timeout_ms(service->client) : 0;
     hf__loop_timer_set(service->loop, timer, hf__loop_now_us(service->loop) + ms * 1000);
 }
@@ -311,7 +336,7 @@ static void end_rounds(void *user)
     hf__loop_unwatch(server->service->loop, &server->client);
     hf__loop_timer_done(server->service->loop, &server->round);
     hf__loop_timer_done(server->service->loop, &server->sweep);
-    free_dead(server, UINT_MAX);
+    free_all(server);
 }
 
 /*
@@ -346,6 +371,7 @@ int hf__server_start(struct hf_service *service, const struct hf_server_options 
     hf__list_init(&server->ready);
     hf__list_init(&server->later);
     hf__list_init(&server->leaving);
+    hf__list_init(&server->spent);
     hf__list_init(&server->dead);
     set_gate(&server->gate, server, options->listen_fd);
     set_gate(&server->operators, server, options->metrics_fd > 0 ? options->metrics_fd : -1);
@@ -417,7 +443,7 @@ static void close_all(void *user)
     close_listener(&server->operators);
     while (!hf__list_empty(&server->connections))
         hf__connection_close(HF_CONTAINER(server->connections.next, struct hf_connection, node));
-    free_dead(server, UINT_MAX);
+    free_all(server);
 }
 
 void hf__server_quiesce(struct hf_server *server)
