@@ -237,6 +237,14 @@ const struct hf_layout *hf__client_layout(const struct hf_client *client)
     return &client->core.options.layout;
 }
 
+bool hf__client_finds_dead(struct hf_client *client, const struct hf_liveness *liveness)
+{
+    pthread_mutex_lock(&client->mutex);
+    bool dead = hf__core_finds_dead(&client->core, liveness, hf__client_now_us(client));
+    pthread_mutex_unlock(&client->mutex);
+    return dead;
+}
+
 struct hf_mailbox *hf__client_mailbox(struct hf_client *client)
 {
     return client->driven ? &client->mailbox : NULL;

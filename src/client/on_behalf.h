@@ -101,6 +101,8 @@ int hf__list_async(struct hf_client *client, const struct hf_list_options *optio
 /* What the client's records look like. It never changes. */
 const struct hf_format *hf__client_format(const struct hf_client *client);
 const struct hf_layout *hf__client_layout(const struct hf_client *client);
+/* Whether this client would take a lock from a holder with these signs of life. */
+bool hf__client_finds_dead(struct hf_client *client, const struct hf_liveness *liveness);
 
 /* How many wait for the lock here. */
 size_t hf__client_queue(struct hf_client *client, const char *name);

@@ -1,5 +1,7 @@
 #include "format/format.h"
 
+#include <nettle/sha2.h>
+
 #include "base/text.h"
 
 static const struct hf_format *const formats[HF_FORMATS] = {
@@ -29,12 +31,54 @@ struct hf_slice hf__id_text(struct hf_arena *arena, const struct hf_id *id)
     return hf__slice(text, HF_GRANT_TEXT);
 }
 
+static void hash(const void *first, size_t first_len, const void *then, size_t then_len,
+                 unsigned char *ret, size_t len)
+{
+    unsigned char digest[SHA256_DIGEST_SIZE];
+    struct sha256_ctx sha;
+    sha256_init(&sha);
+    sha256_update(&sha, first_len, first);
+    sha256_update(&sha, then_len, then);
+    sha256_digest(&sha, sizeof digest, digest);
+    memcpy(ret, digest, len);
+}
+
 bool hf__id_is(const struct hf_id *id, struct hf_slice text)
 {
     char own[HF_GRANT_TEXT + 1];
     if (text.len != HF_GRANT_TEXT) return false;
-    hf__hex_encode(id->bytes, sizeof id->bytes, own);
+    if (text.ptr[0] == '~') hf__id_mask(id, own);
+    else hf__hex_encode(id->bytes, sizeof id->bytes, own);
     return memcmp(own, text.ptr, HF_GRANT_TEXT) == 0;
+}
+
+void hf__id_mask(const struct hf_id *id, char ret[HF_GRANT_TEXT + 1])
+{
+    unsigned char digest[HF_GRANT_TEXT / 2];
+    char hex[HF_GRANT_TEXT + 1];
+    hash(id->bytes, sizeof id->bytes, "", 0, digest, sizeof digest);
+    hf__hex_encode(digest, sizeof digest, hex);
+    memcpy(ret, hex, sizeof hex);
+    ret[0] = '~';
+}
+
+void hf__id_of_owner(struct hf_slice owner, struct hf_id *ret)
+{
+    hash(owner.len ? owner.ptr : "", owner.len, "", 0, ret->bytes, sizeof ret->bytes);
+}
+
+enum { HALF = sizeof(struct hf_id) / 2 };
+
+void hf__id_bind(struct hf_id *id, const struct hf_id *owner)
+{
+    hash(id->bytes, HALF, owner->bytes, sizeof owner->bytes, id->bytes + HALF, HALF);
+}
+
+bool hf__id_is_bound(const struct hf_id *id, const struct hf_id *owner)
+{
+    struct hf_id bound = *id;
+    hf__id_bind(&bound, owner);
+    return hf__id_eq(id, &bound);
 }
 
 bool hf__id_eq(const struct hf_id *a, const struct hf_id *b)

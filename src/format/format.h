@@ -320,7 +320,18 @@ const char *hf__format_refuses_extra(const struct hf_format *format, const struc
 const struct hf_format *hf__format_find(struct hf_slice name);
 
 struct hf_slice hf__id_text(struct hf_arena *arena, const struct hf_id *id);
+/* By its text, or by its mask. */
 bool hf__id_is(const struct hf_id *id, struct hf_slice text);
+/*
+ * What stands for an id where it must not be told (remote.h): "~" and 31 digits, from which those who
+ * know the id recognize it, and nobody finds it.
+ */
+void hf__id_mask(const struct hf_id *id, char ret[HF_GRANT_TEXT + 1]);
+/* Who somebody is, for the following. */
+void hf__id_of_owner(struct hf_slice owner, struct hf_id *ret);
+/* Makes half of an id follow from the other half and from an owner: nobody else can use it again. */
+void hf__id_bind(struct hf_id *id, const struct hf_id *owner);
+bool hf__id_is_bound(const struct hf_id *id, const struct hf_id *owner);
 bool hf__id_eq(const struct hf_id *a, const struct hf_id *b);
 bool hf__id_parse(struct hf_slice text, struct hf_id *ret);
 

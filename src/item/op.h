@@ -119,6 +119,7 @@ struct hf_answer {
     struct hf_interval store; /* the store's time when the answer was received */
     bool unavailable;         /* the store itself said so (503), at the last send */
     struct hf_slice request_id;
+    struct hf_slice principal; /* who a service says that we are, as an id; empty: nobody does */
 };
 
 bool hf__op_is_write(const struct hf_op *op);

@@ -131,6 +131,8 @@ void hf__core_answer(struct hf_core *core, struct hf_request *request,
 {
     hf__core_tick(core, now_us); /* C1 */
     hf__core_learn_time(core, answer);
+    if (answer->principal.len)
+        core->has_principal = hf__id_parse(answer->principal, &core->principal);
     core->outstanding--;
     request->done(core, request, answer, now_us);
     hf__arena_free(&request->arena);

@@ -411,6 +411,8 @@ struct hf_core {
     struct hf_store_time store_time;
     bool timeless; /* the store answers without a usable time */
     struct hf_observation *observed;
+    bool has_principal;
+    struct hf_id principal; /* to whom our sessions are bound, at a service */
     struct hf_alarm closing_alarm;
     bool closing;
     bool closed;
@@ -431,6 +433,9 @@ void hf__core_free(struct hf_core *core);
 void hf__core_tick(struct hf_core *core, int64_t now_us);
 void hf__core_answer(struct hf_core *core, struct hf_request *request,
                      const struct hf_answer *answer, int64_t now_us);
+/* Whether a holder with these signs of life is dead; it is observed from the first such question on. */
+bool hf__core_finds_dead(struct hf_core *core, const struct hf_liveness *liveness, int64_t now_us);
+
 /* Something in the store may have changed, or nothing: those who wait look soon. */
 void hf__core_hint(struct hf_core *core, int64_t now_us);
 /* Whether anybody waits, for whom the driver is to be woken; if not, that is all there is to do. */

@@ -144,6 +144,11 @@ struct hf_verdict hf__judge(struct hf_core *core, const struct hf_liveness *live
     return (struct hf_verdict){.dead = dead_us <= now_us, .judge_at_us = dead_us};
 }
 
+bool hf__core_finds_dead(struct hf_core *core, const struct hf_liveness *liveness, int64_t now_us)
+{
+    return hf__judge(core, liveness, now_us).dead;
+}
+
 bool hf__worth_asking(struct hf_core *core, struct hf_slice grant, int64_t lease_ms, int64_t now_us)
 {
     bool is_new;

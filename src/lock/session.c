@@ -55,6 +55,7 @@ static void send_creation(struct hf_core *core, struct hf_lease *session, int64_
 static void begin_anew(struct hf_core *core, struct hf_lease *session, int64_t now_us)
 {
     hf__new_id(core, &session->id);
+    if (core->has_principal) hf__id_bind(&session->id, &core->principal);
     session->pending_by = session->id; /* as new as the session */
     session->pending_sent_us = now_us;
     session->pending_expires_unix_ms = hf__expires_unix_ms(core, now_us, session->lease_ms);
@@ -143,6 +144,14 @@ static void created(struct hf_core *core, struct hf_request *request,
     if (session->state != HF_LEASE_CREATING) {
         if (class == HF_ANSWER_OK || class == HF_ANSWER_UNSURE)
             hf__session_drop(core, &session->id, now_us);
+        hf__lease_unref(core, session);
+        return;
+    }
+    /* The first that a service tells us may be who we are there. */
+    if (answer->code == HF_ERR_DENIED && core->has_principal &&
+        !hf__id_is_bound(&session->id, &core->principal)) {
+        begin_anew(core, session, now_us);
+        send_creation(core, session, now_us);
         hf__lease_unref(core, session);
         return;
     }

@@ -17,7 +17,8 @@ static const char usage[] =
     "Runs the protocol through M random schedules from seed N on, and checks I1 to I8 at\n"
     "every step (docs/PROTOCOL.md). --faults takes a comma-separated list of loss,\n"
     "duplicates, delays, pauses, crashes, cancels, clocks, ttl, hands, foreign, errors,\n"
-    "services (callers for whom several clients act by grant), memory;\n"
+    "services (callers for whom several clients act by grant), memory, remote (clients that\n"
+    "come through a service which does not trust them);\n"
     "'all' (the default) or 'none'. --trace shows every step; --directed runs only the\n"
     "directed schedules, which are part of every run from seed 1.\n"
     "Exit: 0 nothing broke, 1 something did, 64 wrong usage.\n";
@@ -26,21 +27,14 @@ static const struct {
     const char *name;
     unsigned fault;
 } fault_names[] = {
-    {"loss", SIM_LOSS},
-    {"duplicates", SIM_DUPLICATES},
-    {"delays", SIM_DELAYS},
-    {"pauses", SIM_PAUSES},
-    {"crashes", SIM_CRASHES},
-    {"cancels", SIM_CANCELS},
-    {"clocks", SIM_CLOCKS},
-    {"ttl", SIM_TTL},
-    {"hands", SIM_HANDS},
-    {"foreign", SIM_FOREIGN},
-    {"errors", SIM_ERRORS},
-    {"services", SIM_SERVICES},
-    {"memory", SIM_MEMORY},
-    {"all", SIM_ALL_FAULTS},
-    {"none", 0},
+    {"loss", SIM_LOSS},       {"duplicates", SIM_DUPLICATES},
+    {"delays", SIM_DELAYS},   {"pauses", SIM_PAUSES},
+    {"crashes", SIM_CRASHES}, {"cancels", SIM_CANCELS},
+    {"clocks", SIM_CLOCKS},   {"ttl", SIM_TTL},
+    {"hands", SIM_HANDS},     {"foreign", SIM_FOREIGN},
+    {"errors", SIM_ERRORS},   {"services", SIM_SERVICES},
+    {"memory", SIM_MEMORY},   {"remote", SIM_REMOTE},
+    {"all", SIM_ALL_FAULTS},  {"none", 0},
 };
 
 #ifdef HF_MUTANTS

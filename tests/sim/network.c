@@ -70,7 +70,9 @@ static void arrive(struct sim_event *event)
     struct hf_answer answer;
     bool forces = (event->number & 0xff) == HF_REQUEST_FORCE && hf__op_is_write(&message->op);
     struct sim_cell before = forces ? *sim_cell_of(world, &message->op) : (struct sim_cell){0};
-    sim_table_apply(world, &message->op, &answer);
+    if (message->client->remote)
+        sim_remote_apply(message->client, &message->op, message->host, &answer);
+    else sim_table_apply(world, &message->op, &answer);
     enum hf_request_kind kind = event->number & 0xff;
     if (answer.code == 0 && (kind == HF_REQUEST_TRY || kind == HF_REQUEST_TAKE) &&
         ++message->landings > 1)

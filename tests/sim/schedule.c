@@ -311,8 +311,12 @@ bool sim_schedule(struct sim_world *world, const struct sim_params *params)
     choose(world);
     bool callers = (params->faults & SIM_SERVICES) && sim_chance(world, 50) &&
                    (params->format->can & HF_CAN_RENEW);
+    bool remotes = (params->faults & SIM_REMOTE) && params->format == &hf__format_holdfast &&
+                   world->clients[0].hears_time && sim_chance(world, 33);
+    world->one_owner = remotes && sim_chance(world, 30);
     for (int i = 0; i < world->client_count; i++) {
         world->clients[i].by_grant = callers && sim_chance(world, 60);
+        world->clients[i].remote = remotes && sim_chance(world, 60);
         sim_client_start(&world->clients[i]);
     }
     if (callers) sim_callers_start(world, 1 + (int)sim_below(world, SIM_CALLERS));

@@ -51,7 +51,8 @@ enum sim_fault {
     SIM_ERRORS = 1 << 10,   /* throttling, 5xx */
     SIM_SERVICES = 1 << 11, /* not a fault: several act for one grant */
     SIM_MEMORY = 1 << 12,
-    SIM_ALL_FAULTS = (1 << 13) - 1,
+    SIM_REMOTE = 1 << 13, /* not a fault: some come through a service (remote.c) */
+    SIM_ALL_FAULTS = (1 << 14) - 1,
 };
 
 enum sim_lock_kind { SIM_EXCLUSIVE, SIM_READERS, SIM_SEMAPHORE };
@@ -176,6 +177,7 @@ struct sim_client {
     struct hf_store_time store_time;
     bool hears_time;
     bool by_grant; /* a service: it acts for callers */
+    bool remote;   /* it comes through a service */
     struct sim_entry *entries;
     int serving;      /* calls that have not been answered */
     bool fixed_modes; /* directed: the two that follow; otherwise by chance */
@@ -224,6 +226,7 @@ struct sim_world {
     int64_t t;
     int64_t end_t; /* of the faults */
     bool draining;
+    bool one_owner; /* of all who come through a service */
     struct hf_heap events;
     struct hf_arena arena;
     struct hf_layout layout;
@@ -295,6 +298,9 @@ int sim_lock_of(const struct sim_world *world, struct hf_slice key);
 /* table.c */
 void sim_table_apply(struct sim_world *world, const struct hf_op *op, struct hf_answer *answer);
 void sim_table_expire(struct sim_world *world);
+/* remote.c: the same, through a service that does not trust the client. */
+void sim_remote_apply(struct sim_client *client, const struct hf_op *op, int host,
+                      struct hf_answer *answer);
 struct sim_cell *sim_cell(struct sim_world *world, struct hf_slice key);
 struct sim_cell *sim_cell_of(struct sim_world *world, const struct hf_op *op);
 void sim_cell_set(struct sim_world *world, struct sim_cell *cell, bool exists, struct hf_item item);
