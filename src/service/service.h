@@ -11,6 +11,7 @@
  *   v1.c          LockServiceCentral's API (v1_request.c reads its requests)
  *   v2.c          everything (v2_request.c); grant.c: what was granted; session.c; look.c: get and list
  *   event.c       what happens to locks, as it happens
+ *   records.c     the store of clients on other machines
  *   dynamo.c      the DynamoDB API on the embedded engine
  *   page.c        the page for people, and the documents
  * metric.c      numbers for Prometheus
@@ -217,6 +218,7 @@ void hf__v2_session_renew(struct hf_exchange *exchange);
 void hf__v2_session_end(struct hf_exchange *exchange);
 void hf__v2_events(struct hf_exchange *exchange);
 void hf__v2_whoami(struct hf_exchange *exchange);
+void hf__v2_records(struct hf_exchange *exchange);
 
 /* Nothing but ourselves may be loaded, run or talked to. */
 #define HF_PAGE_POLICY                                                                             \

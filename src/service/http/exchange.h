@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/json_writer.h"
 #include "base/list.h"
+#include "base/store_time.h"
 #include "runtime/loop.h"
 #include "service/http/head.h"
 
@@ -60,13 +61,15 @@ struct hf_exchange {
     /* The answer. */
     int status;
     struct hf_buf answer;
-    const char *content_type; /* NULL: application/json */
-    const char *allow;        /* of 405 */
-    int retry_after_s;        /* 0: not said */
-    bool challenge;           /* 401: how to do better */
-    bool is_static;           /* may be kept by the browser for a while */
-    struct hf_slice fixed;    /* the answer, if it is not in `answer` and lasts for ever */
-    struct hf_stream *stream; /* the answer does not end: event.c */
+    const char *content_type;      /* NULL: application/json */
+    const char *allow;             /* of 405 */
+    int retry_after_s;             /* 0: not said */
+    bool challenge;                /* 401: how to do better */
+    bool is_static;                /* may be kept by the browser for a while */
+    struct hf_interval store_time; /* that is told, if it is known */
+    struct hf_slice fixed;         /* the answer, if it is not in `answer` and lasts for ever */
+    bool tells_owner;              /* who the caller is, as an id */
+    struct hf_stream *stream;      /* the answer does not end: event.c */
 
     /* For the log. */
     const char *error; /* a short name; NULL: none */

@@ -102,6 +102,17 @@ static void put_head(struct hf_connection *connection, struct hf_exchange *excha
         put_field(out, "Content-Security-Policy", HF_PAGE_POLICY);
         put_field(out, "Referrer-Policy", "no-referrer");
     }
+    if (exchange->store_time.known) { /* finer than Date, and the store's, wherever that is */
+        snprintf(line, sizeof line, "%lld %lld", (long long)exchange->store_time.lo_unix_us,
+                 (long long)exchange->store_time.hi_unix_us);
+        put_field(out, "X-Holdfast-Time", line);
+    }
+    if (exchange->tells_owner && !hf__auth_is_disabled(exchange->service->auth)) {
+        struct hf_id owner;
+        hf__id_of_owner(hf__slice_str(exchange->caller.owner), &owner);
+        hf__hex_encode(owner.bytes, sizeof owner.bytes, line);
+        put_field(out, "X-Holdfast-Owner", line);
+    }
     put_field(out, "Allow", exchange->allow);
     put_field(out, "WWW-Authenticate", exchange->challenge ? "Bearer realm=\"holdfast\"" : NULL);
     if (exchange->retry_after_s) put_number(out, "Retry-After", exchange->retry_after_s);

@@ -28,6 +28,7 @@ const struct hf_route hf__routes[] = {
      hf__v2_session_renew},
     {HF_METHOD_POST, "/v2/sessions/{}/end", "v2.session.end", HF_ACCESS_CALLER, hf__v2_session_end},
     {HF_METHOD_GET, "/v2/events", "v2.events", HF_ACCESS_CALLER, hf__v2_events},
+    {HF_METHOD_POST, "/v2/records", "v2.records", HF_ACCESS_CALLER, hf__v2_records},
     {HF_METHOD_GET, "/v2/whoami", "v2.whoami", HF_ACCESS_CALLER, hf__v2_whoami},
     {HF_METHOD_POST, "/", "dynamodb", HF_ACCESS_OPEN, hf__dynamo_call}, /* signed by itself */
     {HF_METHOD_GET, "/", "page", HF_ACCESS_OPEN, hf__page},
