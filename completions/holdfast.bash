@@ -3,7 +3,7 @@
 _holdfast() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command= i
     local commands="run acquire renew release get list watch elect table doctor bench serve"
-    local all="--store --format --table --owner --lease --output --color --quiet --verbose --config --request-timeout --poll --skew --key-name --key-type --sort-key --key-prefix --fencing --keep-on-release --trust-clock --hold-on-unavailable --help --version"
+    local all="--store --token-file --ca --client-cert --client-key --format --table --owner --lease --output --color --quiet --verbose --config --request-timeout --poll --skew --key-name --key-type --sort-key --key-prefix --fencing --keep-on-release --trust-clock --hold-on-unavailable --help --version"
     local own=
     for ((i = 1; i < COMP_CWORD; i++)); do
         if [[ " $commands " == *" ${COMP_WORDS[i]} "* ]]; then
@@ -28,7 +28,7 @@ _holdfast() {
         COMPREPLY=($(compgen -W "on-demand provisioned" -- "$word"))
         return
         ;;
-    --config)
+    --config | --token-file | --ca | --client-cert | --client-key)
         COMPREPLY=($(compgen -f -- "$word"))
         return
         ;;

@@ -240,6 +240,13 @@ struct hf_client_options {
     bool hold_on_unavailable;  /* awslabs: a 503 counts as a renewal. Weakens the promise: whoever
                                   still reaches the store takes the lock while it is held here */
     bool driven;               /* no thread: your event loop calls hf_client_process, see below */
+    /* For a service (https://HOST). NULL: as the URL says (?token-file=…&ca=…&client-cert=…
+     * &client-key=…), or HOLDFAST_TOKEN_FILE, HOLDFAST_CA, HOLDFAST_CLIENT_CERT and
+     * HOLDFAST_CLIENT_KEY. The token is read anew for each request. */
+    const char *token_file;
+    const char *ca_file; /* to trust instead of the system's */
+    const char *client_cert_file;
+    const char *client_key_file;
 };
 
 /*
@@ -646,7 +653,7 @@ int hf_store_time(struct hf_client *client, int64_t *ret_lo_unix_us, int64_t *re
                   struct hf_error *reterr);
 
 struct hf_store_info {
-    const char *kind; /* "file", "memory", "dynamodb" */
+    const char *kind; /* "file", "memory", "dynamodb", "service" */
     char table[256];
     char place[1024]; /* the file, or the endpoint's URL */
     char region[64];

@@ -96,6 +96,9 @@ static bool check_credentials(struct examination *exam, struct hf_client *client
         report(exam, VERDICT_OK, "endpoint", "%s", store->place);
     } else if (strcmp(store->kind, "file") == 0) {
         check_file(exam, store->place);
+    } else if (strcmp(store->kind, "service") == 0) {
+        report(exam, VERDICT_OK, "service", "%s, by %s", store->place,
+               strcmp(store->credentials, "none") == 0 ? "no credentials" : store->credentials);
     }
     hf_store_info_free(store);
     return true;
@@ -107,9 +110,11 @@ static bool check_table(struct examination *exam, struct hf_client *client)
     struct hf_error error;
     int code = hf_table_describe(client, &status, &error);
     if (code == HF_ERR_DENIED) {
-        report(exam, VERDICT_WARN, "table", "%s; allow dynamodb:DescribeTable to check its key",
-               error.message);
-        return true;
+        const char *store = exam->cli->settings.store;
+        bool served = strncmp(store, "http", 4) == 0;
+        report(exam, served ? VERDICT_FAIL : VERDICT_WARN, served ? "service" : "table", "%s%s",
+               error.message, served ? "" : "; allow dynamodb:DescribeTable to check its key");
+        return !served;
     }
     if (code != 0) {
         report(exam, VERDICT_FAIL, "store", "%s", error.message);

@@ -17,7 +17,11 @@ enum { CONFIG_MAX = 64 * 1024, VARIABLE_MAX = 64 };
 
 const struct option settings_options[] = {
     {"store", 0, OPTION_TEXT, "URL", AT(store),
-     "file:PATH or dynamodb://TABLE?region=REGION (default: your own file)"},
+     "file:PATH, https://HOST or dynamodb://TABLE?region=REGION (default: your own file)"},
+    {"token-file", 0, OPTION_TEXT, "FILE", AT(token_file), "https: the token to show the service"},
+    {"ca", 0, OPTION_TEXT, "FILE", AT(ca), "https: certificates to trust instead of the system's"},
+    {"client-cert", 0, OPTION_TEXT, "FILE", AT(client_cert), "https: the certificate to show"},
+    {"client-key", 0, OPTION_TEXT, "FILE", AT(client_key), "https: its key (default: same file)"},
     {"format", 0, OPTION_TEXT, "NAME", AT(format),
      "of the table, if other lock clients use it too (default: holdfast)"},
     {"table", 0, OPTION_TEXT, "NAME", AT(table), "instead of the one that the store names"},

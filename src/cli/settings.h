@@ -15,6 +15,10 @@ struct settings {
     const char *store; /* NULL: the default file */
     const char *format;
     const char *table;
+    const char *token_file; /* of a service */
+    const char *ca;
+    const char *client_cert;
+    const char *client_key;
     const char *owner;
     const char *output;
     const char *color;

@@ -515,9 +515,16 @@ static int open_store(struct hf_client *client, const struct hf_client_options *
     if (options->store) return 0;
     if (!options->store_url)
         return hf__error_set(reterr, HF_ERR_INVALID,
-                             "no store: give store_url, such as \"file:locks.db\" or "
+                             "no store: give store_url, such as \"file:locks.db\", "
+                             "\"https://locks.example.com\" or "
                              "\"dynamodb://TABLE?region=REGION\"");
-    struct hf_store_options store_options = {.log = client->log};
+    struct hf_store_options store_options = {
+        .log = client->log,
+        .token_file = options->token_file,
+        .ca_file = options->ca_file,
+        .cert_file = options->client_cert_file,
+        .key_file = options->client_key_file,
+    };
     int code = hf__store_open(options->store_url, &store_options, &client->store, reterr);
     client->owns_store = code == 0;
     return code;
@@ -533,6 +540,10 @@ static int start_core(struct hf_client *client, const struct hf_client_options *
     if (client->log.fn) core_options.log = (struct hf_log){note, client, client->log.least};
     code = open_store(client, options, reterr);
     if (code != 0) return code;
+    if (client->store->served && core_options.format != &hf__format_holdfast)
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "a service keeps its locks in the format \"holdfast\", not \"%s\"",
+                             core_options.format->name);
     client->clock = client->store->clock;
     core_options.layout.table =
         options->table ? hf__arena_copy(&client->arena, hf__slice_str(options->table))

@@ -74,6 +74,12 @@ static int before_send(void *user, char *primary_ip, char *local_ip, int primary
 static size_t take_answer(char *data, size_t size, size_t count, void *user)
 {
     struct hf_http_request *request = user;
+    long status = 0;
+    if (request->on_body) {
+        curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
+        if (status == 200) request->on_body(request, hf__slice(data, size * count));
+        return size * count;
+    }
     hf__buf_add(&request->answer, data, size * count);
     return request->answer.failed ? 0 : size * count;
 }
@@ -147,6 +153,11 @@ static bool configure(CURL *easy, struct hf_http_request *request)
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, request->header_list);
     curl_easy_setopt(easy, CURLOPT_NOPROXY, request->no_proxy ? "*" : NULL);
     if (request->ca_file) curl_easy_setopt(easy, CURLOPT_CAINFO, request->ca_file);
+    curl_easy_setopt(easy, CURLOPT_SSLCERT, request->cert_file);
+    curl_easy_setopt(easy, CURLOPT_SSLKEY,
+                     request->key_file ? request->key_file : request->cert_file);
+    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, request->silence_s ? 1L : 0L);
+    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)request->silence_s);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)request->connect_timeout_ms);
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
     curl_easy_setopt(easy, CURLOPT_PREREQDATA, request);

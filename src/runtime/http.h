@@ -36,9 +36,14 @@ struct hf_http_request {
     size_t header_count;
     struct hf_slice body;
     int connect_timeout_ms;
-    int timeout_ms;
-    size_t limit;        /* of the answer's body */
-    const char *ca_file; /* to trust instead of the system's; NULL: the system's */
+    int timeout_ms;        /* 0: none */
+    size_t limit;          /* of the answer's body */
+    const char *ca_file;   /* to trust instead of the system's; NULL: the system's */
+    const char *cert_file; /* of the client; NULL: none */
+    const char *key_file;  /* NULL: in the same file */
+    int silence_s;         /* it is lost when nothing comes for so long; 0: only by timeout_ms */
+    /* An answer that is taken as it comes, and not kept: of status 200 only. NULL: it is kept. */
+    void (*on_body)(struct hf_http_request *request, struct hf_slice bytes);
     const bool *stop; /* hf__http_fetch only: atomic, gives up when it becomes true; NULL: never */
     bool no_proxy;    /* for addresses that are this machine's own */
     void (*on_header)(struct hf_http_request *request, struct hf_slice name, struct hf_slice value);

@@ -13,6 +13,9 @@
  * D2  Once an outcome was unknown, a failed condition is no refusal: the
  *     earlier send may be what it failed on. It ends as HF_ERR_OUTCOME_UNKNOWN.
  * D3  first_sent_boot_us is from before the first byte of the first attempt.
+ *
+ * A holdfast service takes the same requests (`access`). It is told who we are by a token or a
+ * certificate instead of a signature, tells its store's time by a header of its own, and sends events.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -27,6 +30,7 @@
 #include "runtime/http.h"
 #include "runtime/loop.h"
 #include "store/engines.h"
+#include "store/hearing.h"
 #include "store/key_ring.h"
 #include "store/retry.h"
 #include "store/url.h"
@@ -40,6 +44,7 @@ enum {
     DEFAULT_CONNECT_TIMEOUT_MS = 1000,
     SKEW_WORTH_CORRECTING_S = 240,
 };
+#define LATEST_US ((int64_t)1 << 53) /* centuries from now */
 
 struct dynamodb {
     struct hf_store store;
@@ -49,6 +54,8 @@ struct dynamodb {
     struct hf_loop *loop;
     struct hf_http *http;
     struct hf_key_ring *key_ring;
+    struct hf_access *access; /* NULL: it is DynamoDB */
+    struct hf_hearing hearing;
 
     pthread_mutex_t mutex; /* guards the inbox */
     struct hf_list inbox;
@@ -87,9 +94,12 @@ struct transfer {
     /* Headers of the answer. */
     bool has_date, has_crc;
     int64_t date_unix_s;
+    bool has_time; /* a service's */
+    int64_t time_lo_us, time_hi_us;
     uint32_t crc;
     int64_t retry_after_ms;
     char request_id[80];
+    char principal[40]; /* who a service says that we are */
 };
 
 /* ---- ending a transfer ---- */
@@ -130,6 +140,8 @@ static void finish(struct transfer *t)
     }
     if (t->request_id[0])
         answer->request_id = hf__arena_copy(call->arena, hf__slice_str(t->request_id));
+    if (e->access && t->principal[0])
+        answer->principal = hf__arena_copy(call->arena, hf__slice_str(t->principal));
     destroy_transfer(t);
     complete(e, call);
 }
@@ -220,32 +232,26 @@ static void sign(struct transfer *t, const struct hf_identity *identity,
     hf__buf_free(&authorization);
 }
 
-static void dispatch(struct transfer *t, const struct hf_identity *identity)
+/* The headers are there. */
+static void dispatch(struct transfer *t, const char *url)
 {
     struct dynamodb *e = t->engine;
-    struct hf_http_url url;
     struct hf_answer *answer = &t->call->answer;
     int timeout_ms = t->call->op.timeout_ms ? t->call->op.timeout_ms : e->timeout_ms;
-    hf__http_url_parse(identity->endpoint, &url, NULL); /* the key_ring checked it */
-    hf__arena_reset(&t->headers);
-    sign(t, identity, &url);
-    hf__credentials_unref(t->credentials);
-    t->credentials = identity->credentials;
     if (t->headers.failed) {
         fail(t, HF_ERR_NO_MEMORY, "out of memory");
         return;
     }
-    t->has_date = t->has_crc = false;
+    t->has_date = t->has_crc = t->has_time = false;
     t->retry_after_ms = 0;
-    t->request_id[0] = '\0';
+    t->request_id[0] = t->principal[0] = '\0';
     t->http.method = "POST";
-    t->http.url = identity->endpoint;
+    t->http.url = url;
     t->http.body = hf__buf_view(&t->body);
     t->http.timeout_ms = timeout_ms;
     t->http.connect_timeout_ms =
         e->connect_timeout_ms < timeout_ms ? e->connect_timeout_ms : timeout_ms;
     t->http.limit = HF_ANSWER_MAX_SIZE;
-    t->http.ca_file = e->ca_file;
     t->http.on_header = on_header;
     t->http.done = on_answer;
     t->http.user = t;
@@ -257,12 +263,43 @@ static void dispatch(struct transfer *t, const struct hf_identity *identity)
     hf__http_start(e->http, &t->http);
 }
 
+static void sign_and_send(struct transfer *t, const struct hf_identity *identity)
+{
+    struct hf_http_url url;
+    hf__http_url_parse(identity->endpoint, &url, NULL); /* the key_ring checked it */
+    hf__arena_reset(&t->headers);
+    sign(t, identity, &url);
+    hf__credentials_unref(t->credentials);
+    t->credentials = identity->credentials;
+    t->http.ca_file = t->engine->ca_file;
+    dispatch(t, identity->endpoint);
+}
+
+static void send_to_service(struct transfer *t)
+{
+    const struct hf_access *access = t->engine->access;
+    struct hf_error error;
+    hf__arena_reset(&t->headers);
+    t->http.header_count = 0;
+    add_header(t, "Content-Type", HF_LIT("application/x-amz-json-1.0"));
+    add_header(
+        t, "X-Amz-Target",
+        hf__arena_printf(&t->headers, "DynamoDB_20120810.%s", hf__op_names[t->call->op.kind]));
+    int code = hf__access_prepare(access, &t->headers, &t->http, &error);
+    if (code != 0) fail(t, code, error.message);
+    else dispatch(t, access->records);
+}
+
 static void send(struct transfer *t)
 {
     struct hf_identity identity;
     struct hf_error error;
+    if (t->engine->access) {
+        send_to_service(t);
+        return;
+    }
     switch (hf__key_ring_get(t->engine->key_ring, &identity, &error)) {
-    case HF_KEEPER_READY: dispatch(t, &identity); break;
+    case HF_KEEPER_READY: sign_and_send(t, &identity); break;
     case HF_KEEPER_WAIT: t->state = WAITING_FOR_CREDENTIALS; break;
     case HF_KEEPER_FAILED: fail(t, error.code, error.message); break;
     }
@@ -290,6 +327,15 @@ static void on_header(struct hf_http_request *request, struct hf_slice name, str
         if (t->has_crc) t->crc = (uint32_t)number;
     } else if (strcasecmp(text, "x-amzn-requestid") == 0) {
         snprintf(t->request_id, sizeof t->request_id, "%.*s", HF_FMT(value));
+    } else if (strcasecmp(text, "x-holdfast-time") == 0) {
+        const char *space = value.len ? memchr(value.ptr, ' ', value.len) : NULL;
+        size_t len = space ? (size_t)(space - value.ptr) : 0;
+        t->has_time = space && hf__parse_int64(hf__slice(value.ptr, len), &t->time_lo_us) &&
+                      hf__parse_int64(hf__slice_skip(value, len + 1), &t->time_hi_us) &&
+                      t->time_lo_us > 0 && t->time_hi_us >= t->time_lo_us &&
+                      t->time_hi_us < LATEST_US;
+    } else if (strcasecmp(text, "x-holdfast-owner") == 0) {
+        snprintf(t->principal, sizeof t->principal, "%.*s", HF_FMT(value));
     } else if (strcasecmp(text, "x-amz-retry-after") == 0) {
         if (hf__parse_int64(value, &number) && number > 0) t->retry_after_ms = number;
     }
@@ -359,7 +405,7 @@ static bool is_far(int64_t seconds)
 static bool correct_skew(struct transfer *t)
 {
     struct dynamodb *e = t->engine;
-    if (t->skew_corrected || !t->has_date) return false;
+    if (t->skew_corrected || !t->has_date || e->access) return false;
     if (!is_far(t->date_unix_s - t->signed_unix_s)) return false;
     t->skew_corrected = true;
     int64_t off = t->date_unix_s - signing_time_s(e);
@@ -373,11 +419,36 @@ static bool correct_skew(struct transfer *t)
 
 static bool renew_credentials(struct transfer *t, struct hf_slice type)
 {
-    bool expired = hf__slice_is(type, "ExpiredTokenException") && t->credentials->expires_unix_ms;
+    bool expired = t->credentials && hf__slice_is(type, "ExpiredTokenException") &&
+                   t->credentials->expires_unix_ms;
     if (!expired || t->asked_for_credentials) return false;
     t->asked_for_credentials = true;
     hf__key_ring_refresh(t->engine->key_ring, t->credentials);
     return true;
+}
+
+/* What a service says before it looks at the request itself. */
+static void on_turned_away(struct transfer *t)
+{
+    struct hf_answer *answer = &t->call->answer;
+    int status = t->http.status;
+    bool throttled = status == 429;
+    answer->code = status == 401 || status == 403                    ? HF_ERR_DENIED
+                   : throttled                                       ? HF_ERR_THROTTLED
+                   : status == 404 || status == 405 || status == 501 ? HF_ERR_INVALID
+                                                                     : HF_ERR_STORE;
+    if (answer->code == HF_ERR_INVALID)
+        hf__error_prefix(&answer->error, "this is not a holdfast service that shares its records");
+    if (status == 401 && !t->engine->access->token_file)
+        hf__error_prefix(&answer->error, "the service wants a token: set --token-file");
+    answer->error.code = answer->code;
+    answer->unavailable = status == 503;
+    if (throttled || status == 503) retry_or_finish(t, throttled);
+    else if (status >= 500) on_lost(t, HF_ERR_STORE, answer->error.message);
+    else {
+        explain(t);
+        finish(t);
+    }
 }
 
 static void on_refusal(struct transfer *t, struct hf_slice body)
@@ -385,6 +456,10 @@ static void on_refusal(struct transfer *t, struct hf_slice body)
     struct hf_call *call = t->call;
     const struct hf_exception *exception;
     hf__answer_read_error(call->arena, t->http.status, body, &call->answer, &exception);
+    if (t->engine->access && !exception) {
+        on_turned_away(t);
+        return;
+    }
     struct hf_slice name = hf__slice_str(exception ? exception->name : "");
     bool server_side = t->http.status >= 500;
     call->answer.unavailable = t->http.status == 503;
@@ -406,9 +481,11 @@ static void on_refusal(struct transfer *t, struct hf_slice body)
 static void learn_time(struct transfer *t)
 {
     struct dynamodb *e = t->engine;
-    if (!t->has_date) return;
+    if (e->access ? !t->has_time : !t->has_date) return;
     int64_t second = t->date_unix_s * 1000000;
-    bool fits = hf__store_time_report(&e->time, second, second + 999999, t->http.sent_boot_us,
+    int64_t lo_us = e->access ? t->time_lo_us : second;
+    int64_t hi_us = e->access ? t->time_hi_us : second + 999999;
+    bool fits = hf__store_time_report(&e->time, lo_us, hi_us, t->http.sent_boot_us,
                                       t->http.received_boot_us);
     if (!fits)
         hf__log(&e->store.log, HF_LOG_WARN, "the store's clock jumped; learning its time anew");
@@ -577,6 +654,7 @@ static void on_close(struct hf_task *task)
     while (!hf__list_empty(&e->transfers))
         cancel_transfer(HF_CONTAINER(e->transfers.next, struct transfer, node),
                         "the store was closed");
+    if (e->access) hf__hearing_end(&e->hearing);
     if (e->http) hf__http_close(e->http);
     e->http = NULL;
 }
@@ -593,6 +671,8 @@ static void close_store(struct hf_store *store)
     if (e->key_ring) hf__key_ring_stop(e->key_ring);
     if (e->loop) hf__loop_stop(e->loop);
     if (e->key_ring) hf__key_ring_free(e->key_ring);
+    if (e->hearing.loop) hf__hearing_free(&e->hearing);
+    hf__access_free(e->access);
     pthread_mutex_destroy(&e->mutex);
     explicit_bzero(&e->signing_key, sizeof e->signing_key);
     hf__free(e->store.table);
@@ -634,7 +714,51 @@ static int describe(struct hf_store *store, struct hf_store_info *ret, struct hf
 static const struct hf_store_engine dynamodb_engine = {
     .submit = submit, .cancel = cancel, .close = close_store, .describe = describe};
 
+/* ---- a service ---- */
+
+static int describe_service(struct hf_store *store, struct hf_store_info *ret,
+                            struct hf_error *reterr)
+{
+    const struct hf_access *access = HF_CONTAINER(store, struct dynamodb, store)->access;
+    (void)reterr;
+    ret->kind = "service";
+    snprintf(ret->place, sizeof ret->place, "%.*s",
+             (int)(strlen(access->records) - strlen("/v2/records")), access->records);
+    snprintf(ret->credentials, sizeof ret->credentials, "%s",
+             access->token_file  ? "token file"
+             : access->cert_file ? "certificate"
+                                 : "none");
+    return 0;
+}
+
+static bool listen_to(struct hf_store *store, struct hf_hint *hint)
+{
+    return hf__hearing_listen(&HF_CONTAINER(store, struct dynamodb, store)->hearing, hint);
+}
+
+static void unlisten(struct hf_store *store, struct hf_hint *hint)
+{
+    hf__hearing_unlisten(&HF_CONTAINER(store, struct dynamodb, store)->hearing, hint);
+}
+
+static const struct hf_store_engine service_engine = {.submit = submit,
+                                                      .cancel = cancel,
+                                                      .listen = listen_to,
+                                                      .unlisten = unlisten,
+                                                      .close = close_store,
+                                                      .describe = describe_service};
+
 /* ---- opening ---- */
+
+static int start_loop(struct dynamodb *e, struct hf_error *reterr)
+{
+    int code = hf__loop_new(&hf__clock_system, &e->loop, reterr);
+    if (code == 0) code = hf__http_open(e->loop, CONNECTIONS, &e->http, reterr);
+    if (code == 0 && e->access && !hf__hearing_init(&e->hearing, e->loop, e->http, e->access))
+        code = hf__error_no_memory(reterr);
+    if (code == 0) code = hf__loop_start(e->loop, reterr);
+    return code;
+}
 
 static int start(struct dynamodb *e, const struct hf_url *url,
                  const struct hf_store_options *options, struct hf_error *reterr)
@@ -659,11 +783,25 @@ static int start(struct dynamodb *e, const struct hf_url *url,
     e->ca_file = hf__strdup(ca_file);
     if (ca_file && !e->ca_file) return hf__error_no_memory(reterr);
     code = key_ring.endpoint ? hf__http_url_parse(key_ring.endpoint, &endpoint, reterr) : 0;
-    if (code == 0) code = hf__loop_new(&hf__clock_system, &e->loop, reterr);
-    if (code == 0) code = hf__http_open(e->loop, CONNECTIONS, &e->http, reterr);
-    if (code == 0) code = hf__loop_start(e->loop, reterr);
+    if (code == 0) code = start_loop(e, reterr);
     if (code == 0) code = hf__key_ring_start(&key_ring, &e->key_ring, reterr);
     return code;
+}
+
+static struct dynamodb *new_engine(const struct hf_store_options *options)
+{
+    struct dynamodb *e = hf__calloc(1, sizeof *e);
+    if (!e) return NULL;
+    pthread_mutex_init(&e->mutex, NULL);
+    hf__list_init(&e->inbox);
+    hf__list_init(&e->transfers);
+    hf__retry_init(&e->bucket);
+    e->take_inbox.run = on_inbox;
+    e->on_keeper.run = on_keeper_task;
+    e->timeout_ms = options->request_timeout_ms ? options->request_timeout_ms : DEFAULT_TIMEOUT_MS;
+    e->connect_timeout_ms =
+        options->connect_timeout_ms ? options->connect_timeout_ms : DEFAULT_CONNECT_TIMEOUT_MS;
+    return e;
 }
 
 int hf__dynamodb_open(struct hf_arena *arena, const char *text,
@@ -674,20 +812,26 @@ int hf__dynamodb_open(struct hf_arena *arena, const char *text,
     struct hf_url url;
     int code = hf__url_parse(arena, text, "dynamodb://", known, &url, reterr);
     if (code != 0) return code;
-    struct dynamodb *e = hf__calloc(1, sizeof *e);
+    struct dynamodb *e = new_engine(options);
     if (!e) return hf__error_no_memory(reterr);
-    pthread_mutex_init(&e->mutex, NULL);
-    hf__list_init(&e->inbox);
-    hf__list_init(&e->transfers);
-    hf__retry_init(&e->bucket);
-    e->take_inbox.run = on_inbox;
-    e->on_keeper.run = on_keeper_task;
-    e->timeout_ms = options->request_timeout_ms ? options->request_timeout_ms : DEFAULT_TIMEOUT_MS;
-    e->connect_timeout_ms =
-        options->connect_timeout_ms ? options->connect_timeout_ms : DEFAULT_CONNECT_TIMEOUT_MS;
     code = hf__store_init(&e->store, &dynamodb_engine, options, url.path[0] ? url.path : "locks",
                           reterr);
     if (code == 0) code = start(e, &url, options, reterr);
+    if (code == 0) *ret = &e->store;
+    else close_store(&e->store);
+    return code;
+}
+
+int hf__service_open(struct hf_arena *arena, const char *text,
+                     const struct hf_store_options *options, struct hf_store **ret,
+                     struct hf_error *reterr)
+{
+    struct dynamodb *e = new_engine(options);
+    if (!e) return hf__error_no_memory(reterr);
+    int code = hf__store_init(&e->store, &service_engine, options, "locks", reterr);
+    e->store.served = true;
+    if (code == 0) code = hf__access_new(arena, text, options, &e->access, reterr);
+    if (code == 0) code = start_loop(e, reterr);
     if (code == 0) *ret = &e->store;
     else close_store(&e->store);
     return code;

@@ -19,6 +19,11 @@ int hf__dynamodb_open(struct hf_arena *arena, const char *url,
                       const struct hf_store_options *options, struct hf_store **ret,
                       struct hf_error *reterr);
 
+/* The same engine, with a holdfast service at the other end. */
+int hf__service_open(struct hf_arena *arena, const char *url,
+                     const struct hf_store_options *options, struct hf_store **ret,
+                     struct hf_error *reterr);
+
 /* Sets the common members. store->table is to be freed by the engine, also after a failure. */
 int hf__store_init(struct hf_store *store, const struct hf_store_engine *engine,
                    const struct hf_store_options *options, const char *table,

@@ -11,9 +11,9 @@ static const struct {
     const char *prefix;
     hf_engine_open_fn open;
 } engines[] = {
-    {"file:", hf__embedded_open_file},
-    {"memory:", hf__embedded_open_memory},
-    {"dynamodb://", hf__dynamodb_open},
+    {"file:", hf__embedded_open_file},  {"memory:", hf__embedded_open_memory},
+    {"dynamodb://", hf__dynamodb_open}, {"https://", hf__service_open},
+    {"http://", hf__service_open},
 };
 
 int hf__store_open(const char *url, const struct hf_store_options *options, struct hf_store **ret,
@@ -30,7 +30,7 @@ int hf__store_open(const char *url, const struct hf_store_options *options, stru
         return code;
     }
     return hf__error_set(reterr, HF_ERR_INVALID,
-                         "\"%s\" is not a store; use file:PATH, memory: or "
+                         "\"%s\" is not a store; use file:PATH, memory:, https://HOST or "
                          "dynamodb://TABLE?region=REGION",
                          url);
 }
@@ -44,7 +44,7 @@ int hf__store_init(struct hf_store *store, const struct hf_store_engine *engine,
     store->log = options->log;
     store->last_id = 0;
     store->pid = getpid();
-    store->embedded = false;
+    store->embedded = store->served = false;
     store->table = NULL;
     int code = hf__table_name_check(hf__slice_str(table), reterr);
     if (code != 0) return code;

@@ -3,7 +3,8 @@
  *
  * Two engines stand behind this interface, and a caller cannot tell which one
  * it talks to: the embedded one (file:PATH, memory:) and DynamoDB
- * (dynamodb://TABLE?region=…&endpoint=…).
+ * (dynamodb://TABLE?region=…&endpoint=…), whose requests a holdfast service
+ * takes, too (https://HOST).
  *
  * Rules
  * S1  hf__store_submit may be called from any thread. It does not block, and it
@@ -69,6 +70,10 @@ struct hf_store_options {
     const char *access_key_id; /* explicit AWS credentials; NULL: found as AWS's clients do */
     const char *secret_access_key;
     const char *session_token;
+    const char *token_file; /* for a service; NULL: as the URL or HOLDFAST_TOKEN_FILE says */
+    const char *ca_file;    /* … to trust instead of the system's */
+    const char *cert_file;  /* … of the client */
+    const char *key_file;
     int request_timeout_ms; /* one attempt over the network; 0: 3000 */
     int connect_timeout_ms; /* 0: 1000 */
     int busy_timeout_ms;    /* waiting for another process's write to a file; 0: 5000 */
@@ -164,6 +169,7 @@ struct hf_store {
     char *table;
     pid_t pid;     /* whose it is */
     bool embedded; /* tables are made without ado */
+    bool served;   /* a service's: it has one table, in the native format */
     /* Sees every call when it is done, on whatever thread; NULL: nobody does. Set before use. */
     void (*observe)(void *user, const struct hf_call *call);
     void *observe_user;

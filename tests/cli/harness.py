@@ -22,6 +22,9 @@ for number in [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, sig
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HOLDFAST = os.path.abspath(os.environ.get("HOLDFAST_COMMAND", os.path.join(ROOT, "build/dev/src/holdfast")))
 DYNAMODB = os.environ.get("HOLDFAST_TEST_STORE", "").startswith("dynamodb:")
+SERVED = bool(os.environ.get("HOLDFAST_TEST_SERVED"))  # on a service, which each test has for itself
+ELSEWHERE = DYNAMODB or SERVED
+of_tables = unittest.skipIf(SERVED, "a service has one table, of its own")
 ENOUGH = 60  # seconds; a test that waits so long has failed
 
 
@@ -67,8 +70,18 @@ class CommandTest(unittest.TestCase):
             name = "t" + uuid.uuid4().hex
             self.env["HOLDFAST_STORE"] = re.sub(r"^dynamodb://[^?]*", f"dynamodb://{name}", base)
             self.run_ok("table", "create", "-q")
+        elif SERVED:
+            self.serve()
         else:
             self.env["HOLDFAST_STORE"] = f"file:{self.file}"
+
+    def serve(self):
+        """A service on the test's own file, which trusts everybody who can reach it."""
+        self.env["HOLDFAST_STORE"] = f"file:{self.file}"
+        self.service = self.start("serve", "--listen", "127.0.0.1:0", stderr=subprocess.DEVNULL)
+        found = re.search(r"(http://127\.0\.0\.1:\d+)/", self.service.stdout.readline())
+        self.assertTrue(found, "the service did not start")
+        self.env["HOLDFAST_STORE"] = found.group(1)
 
     def end_all(self):
         for process in self.processes:

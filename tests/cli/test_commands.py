@@ -11,7 +11,7 @@ import sys
 import time
 import unittest
 
-from harness import DYNAMODB, ENOUGH, HOLDFAST, CommandTest, Terminal, main, read, wait_until
+from harness import DYNAMODB, ELSEWHERE, ENOUGH, HOLDFAST, CommandTest, Terminal, main, of_tables, read, wait_until
 
 NOBODY = 65534
 
@@ -116,6 +116,7 @@ class Grants(CommandTest):
         self.assertEqual(self.run_it("renew", grant)[0], 75)
         self.assertEqual(self.run_it("release", "--force", "--reason", "again", "job")[0], 1)
 
+    @of_tables
     def test_work_with_the_formats_of_others(self):
         for form, name in [("awslabs", "job"), ("fail-open", "job"), ("dlock", "job"),
                            ("lockservice", "team:job"), ("single-table", "job")]:
@@ -169,6 +170,7 @@ class Looks(CommandTest):
         subprocess.run(["sh", "-c", script], env=self.env, timeout=ENOUGH)
         self.assertEqual(len(self.run_ok("list", "-q", "--all").split()), 20)
 
+    @of_tables
     def test_under_sort_keys(self):
         form = ["--format", "awslabs", "--table", "sorted", "--keep-on-release"]
         self.run_ok(*form, "--sort-key", "range=one", "table", "create", "-q")
@@ -276,7 +278,7 @@ class Elects(CommandTest):
         self.assertEqual(second.wait(ENOUGH), 6)
         self.end(observer)
 
-    @unittest.skipIf(DYNAMODB, "the file is what can be cut off here")
+    @unittest.skipIf(ELSEWHERE, "the file is what can be cut off here")
     def test_who_loses_campaigns_again(self):
         process = self.start("--owner", "alice", "--lease", "6s", "elect", "leader", "--", "sh", "-c",
                              "echo $HOLDFAST_TOKEN; exec sleep 300")
@@ -335,7 +337,7 @@ class Settings(CommandTest):
             self.assertIn(says, err)
 
     @unittest.skipUnless(os.geteuid() == 0, "becoming somebody else takes root")
-    @unittest.skipIf(DYNAMODB, "is about the file")
+    @unittest.skipIf(ELSEWHERE, "is about the file")
     def test_the_default_store_is_private(self):
         home = os.path.join(self.path, "home")
         os.mkdir(home)
@@ -353,6 +355,7 @@ class Settings(CommandTest):
 
 
 class Tables(CommandTest):
+    @of_tables
     def test_are_made_and_checked(self):
         if DYNAMODB:
             new = ["--table", "n" + os.urandom(8).hex()]
@@ -377,7 +380,7 @@ class Tables(CommandTest):
         code, _, err = self.run_it(*new, "--format", "awslabs", "table", "sweep")
         self.assertEqual(code, 64)
 
-    @unittest.skipIf(DYNAMODB, "needs a hand in the file")
+    @unittest.skipIf(ELSEWHERE, "needs a hand in the file")
     def test_are_swept(self):
         for name in ["a", "b", "c"]:
             self.run_ok("run", name, "true")
@@ -399,12 +402,14 @@ class Doctor(CommandTest):
         said = json.loads(self.run_it("doctor", "-o", "json")[1])["checks"]
         self.assertTrue({"check", "verdict", "detail"} == set(said[0]))
 
+    @of_tables
     def test_a_table_of_another_format(self):
         self.run_ok("run", "job", "true")
         code, out, _ = self.run_it("--format", "awslabs", "doctor")
         self.assertEqual(code, 1)
         self.assertRegex(out, r"(?m)^warn  records .*another one")
 
+    @of_tables
     def test_a_format_without_leases(self):
         form = ["--format", "fail-closed", "--table", "closed-" + os.urandom(4).hex()]
         self.run_ok(*form, "table", "create", "-q")
@@ -431,7 +436,7 @@ class Doctor(CommandTest):
         self.assertEqual(code, 2)
         self.assertRegex(out, r"(?m)^fail  credentials ")
 
-    @unittest.skipIf(DYNAMODB, "is about the file")
+    @unittest.skipIf(ELSEWHERE, "is about the file")
     def test_a_file_that_others_can_write(self):
         self.run_ok("run", "job", "true")
         os.chmod(self.file, 0o666)

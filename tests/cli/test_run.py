@@ -8,7 +8,7 @@ import sys
 import time
 import unittest
 
-from harness import DYNAMODB, ENOUGH, HOLDFAST, CommandTest, Terminal, exit_code, main, read, wait_until
+from harness import ELSEWHERE, ENOUGH, HOLDFAST, CommandTest, Terminal, exit_code, main, of_tables, read, wait_until
 
 
 class Runs(CommandTest):
@@ -20,6 +20,7 @@ class Runs(CommandTest):
     def test_the_dashes_may_be_left_out(self):
         self.assertEqual(self.run_ok("run", "job", "echo", "-n", "x"), "x")
 
+    @of_tables
     def test_a_format_without_tokens_shows_none(self):
         form = ["--format", "awslabs", "--table", "a" + os.urandom(4).hex()]
         self.run_ok(*form, "table", "create", "-q")
@@ -258,7 +259,7 @@ class Loses(CommandTest):
         wait_until(lambda: read(log).count("\n") > 1)
         return process, log
 
-    @unittest.skipIf(DYNAMODB, "the file is what can be cut off here")
+    @unittest.skipIf(ELSEWHERE, "the file is what can be cut off here")
     def test_a_child_that_ignores_sigterm_is_killed_before_the_lease_ends(self):
         process, log = self.stubborn("8s", "--kill-after", "1s")
         with self.outage():
@@ -276,7 +277,7 @@ class Loses(CommandTest):
                                   "import time; print(time.clock_gettime(time.CLOCK_BOOTTIME))"))
         self.assertLess(last, began)
 
-    @unittest.skipIf(DYNAMODB, "the file is what can be cut off here")
+    @unittest.skipIf(ELSEWHERE, "the file is what can be cut off here")
     def test_a_child_that_obeys_is_not_killed(self):
         process = self.start("--lease", "8s", "run", "job", "--", "sh", "-c",
                              "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done")
@@ -287,7 +288,7 @@ class Loses(CommandTest):
         self.assertIn("SIGTERM", err)
         self.assertNotIn("SIGKILL", err)
 
-    @unittest.skipIf(DYNAMODB, "the file is what can be cut off here")
+    @unittest.skipIf(ELSEWHERE, "the file is what can be cut off here")
     def test_a_short_outage_is_survived(self):
         holder = self.holder("job", "--lease", "8s")
         with self.outage():
@@ -314,7 +315,7 @@ class Loses(CommandTest):
         self.assertEqual(process.wait(ENOUGH), 75)
         self.assertLessEqual(read(log).count("\n"), count + 1)
 
-    @unittest.skipIf(DYNAMODB, "the file is what can be cut off here")
+    @unittest.skipIf(ELSEWHERE, "the file is what can be cut off here")
     def test_retry_waits_for_the_store(self):
         self.run_ok("run", "job", "true")  # makes the file
         with self.outage():

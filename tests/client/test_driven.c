@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/random.h"
+#include "harness/served.h"
 #include "harness/test.h"
 #include "holdfast.h"
 
@@ -61,7 +62,8 @@ static void begin(void)
     acquired_count = refused_count = warnings = finals = changes = leads = 0;
     last_lock = NULL;
     loop_thread = pthread_self();
-    if (hf_store_open(url(), NULL, NULL, &store, &error) != 0)
+    if (hf_store_open(hf_test_is_served() ? hf_test_serve() : url(), NULL, NULL, &store, &error) !=
+        0)
         hf_test_fail(__FILE__, __LINE__, "%s", error.message);
     client = new_client("alice", true);
 }
@@ -70,6 +72,7 @@ static void end(void)
 {
     CHECK_INT(hf_client_close(client, ENOUGH_MS), 0);
     hf_store_close(store);
+    hf_test_serve_no_more();
 }
 
 static int64_t now_ms(void)

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/random.h"
+#include "harness/served.h"
 #include "harness/test.h"
 #include "holdfast.h"
 
@@ -203,7 +204,8 @@ TEST(no_increment_is_lost)
     snprintf(table, sizeof table, "guard%s", id);
     snprintf(resource_path, sizeof resource_path, "%s/resource.db", hf_test_directory());
     snprintf(log_path, sizeof log_path, "%s/spans", hf_test_directory());
-    if (strcmp(given, "file:") == 0)
+    if (hf_test_is_served()) snprintf(lock_url, sizeof lock_url, "%s", hf_test_serve());
+    else if (strcmp(given, "file:") == 0)
         snprintf(lock_url, sizeof lock_url, "file:%s/locks.db", hf_test_directory());
     else snprintf(lock_url, sizeof lock_url, "%s", given);
 
