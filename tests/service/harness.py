@@ -52,7 +52,7 @@ class Answer:
 class Service:
     """One that runs, on a port of its own."""
 
-    def __init__(self, store, *args, env=None, command="serve", wait=True):
+    def __init__(self, store, *args, env=None, command="serve", wait=True, listen="127.0.0.1:0"):
         self.env = {name: value for name, value in os.environ.items()
                     if not name.startswith(("HOLDFAST_", "XDG_", "JWT_", "LOCKER_"))}
         self.env["AWS_EC2_METADATA_DISABLED"] = "true"
@@ -61,7 +61,7 @@ class Service:
         arguments = [HOLDFAST]
         if store:
             arguments += ["--store", store]
-        self.args = arguments + [command, "--listen", "127.0.0.1:0", *args]
+        self.args = arguments + [command, "--listen", listen, *args]
         self.process = subprocess.Popen(self.args, stdout=subprocess.PIPE, stderr=self.log, stdin=subprocess.DEVNULL,
                                         env=self.env, text=True)
         if wait:
