@@ -202,6 +202,7 @@ void hf__v1_get(struct hf_exchange *exchange);
 void hf__v1_acquire(struct hf_exchange *exchange);
 void hf__v1_renew(struct hf_exchange *exchange);
 void hf__v1_release(struct hf_exchange *exchange);
+void hf__v1_options(struct hf_exchange *exchange);
 /* {"message": …, "errorId": …}, as v1's callers expect it. */
 void hf__v1_fail(struct hf_exchange *exchange, int status, const char *message);
 

@@ -175,6 +175,24 @@ class V1(ServiceTest):
             self.assertEqual(set(answer.json), {"message", "errorId"})
             self.assertRegex(answer["errorId"], UUID)
 
+    def test_options_says_what_a_path_has(self):
+        for path, allow in [(self.path_of, "GET,HEAD,OPTIONS"), (self.path_of + "/acquire", "POST,OPTIONS"),
+                            (self.path_of + "/release", "POST,OPTIONS")]:
+            answer = self.service.call("OPTIONS", path)
+            self.assertEqual((answer.status, answer.headers["Allow"], answer.text), (200, allow, ""))
+        self.assertEqual(self.service.call("OPTIONS", "/v1/nothing").status, 404)
+
+    def test_whoever_takes_no_json_gets_406_and_no_lock(self):
+        for accept, status in [("text/html", 406), ("application/json;q=0", 406), ("text/plain, image/*", 406),
+                               ("application/json", 200), ("text/html, */*;q=0.1", 200), ("application/*", 200),
+                               ("application/problem+json", 200), ("", 200)]:
+            answer = self.service.call("GET", self.path_of, headers={"Accept": accept})
+            self.assertEqual(answer.status, status, accept)
+        body = {"instanceId": "instance-1", "leaseDuration": 60}
+        answer = self.service.call("POST", self.path_of + "/acquire", body, headers={"Accept": "text/html"})
+        self.assertEqual((answer.status, answer.text), (406, ""))
+        self.assertNotIn("owner", self.service.get(self.path_of).json)
+
     def test_the_librarys_locks_and_the_services_exclude_each_other(self):
         name = f"space_1:{self.name}"
         run = ["--format", "lockservice"]

@@ -25,6 +25,14 @@ struct call {
     void (*again)(struct hf_exchange *exchange);
 };
 
+void hf__v1_options(struct hf_exchange *exchange)
+{
+    enum { OF_A_LOCK = 4 }; /* parts of the path; with an action one more */
+    exchange->allow = exchange->part_count == OF_A_LOCK ? "GET,HEAD,OPTIONS" : "POST,OPTIONS";
+    exchange->status = 200;
+    hf__exchange_done(exchange);
+}
+
 /* ---- answers ---- */
 
 void hf__v1_fail(struct hf_exchange *exchange, int status, const char *message)

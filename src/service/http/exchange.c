@@ -41,7 +41,8 @@ static enum hf_method method_of(const char *method)
     } methods[] = {{"GET", HF_METHOD_GET},
                    {"HEAD", HF_METHOD_GET},
                    {"POST", HF_METHOD_POST},
-                   {"DELETE", HF_METHOD_DELETE}};
+                   {"DELETE", HF_METHOD_DELETE},
+                   {"OPTIONS", HF_METHOD_OPTIONS}};
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
         if (strcmp(method, methods[i].name) == 0) return methods[i].method;
     }

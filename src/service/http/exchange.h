@@ -29,7 +29,13 @@ struct hf_exchange;
 struct hf_route;
 struct hf_connection;
 
-enum hf_method { HF_METHOD_GET, HF_METHOD_POST, HF_METHOD_DELETE, HF_METHOD_OTHER };
+enum hf_method {
+    HF_METHOD_GET,
+    HF_METHOD_POST,
+    HF_METHOD_DELETE,
+    HF_METHOD_OPTIONS,
+    HF_METHOD_OTHER
+};
 
 struct hf_rules;
 

@@ -16,6 +16,7 @@ static const char *phrase_of(int status)
                    {403, "Forbidden"},
                    {404, "Not Found"},
                    {405, "Method Not Allowed"},
+                   {406, "Not Acceptable"},
                    {409, "Conflict"},
                    {410, "Gone"},
                    {413, "Content Too Large"},

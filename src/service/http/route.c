@@ -14,6 +14,10 @@ const struct hf_route hf__routes[] = {
     {HF_METHOD_POST, "/v1/{}/lock/{}/acquire", "v1.acquire", HF_ACCESS_CALLER, hf__v1_acquire},
     {HF_METHOD_POST, "/v1/{}/lock/{}/renew", "v1.renew", HF_ACCESS_CALLER, hf__v1_renew},
     {HF_METHOD_POST, "/v1/{}/lock/{}/release", "v1.release", HF_ACCESS_CALLER, hf__v1_release},
+    {HF_METHOD_OPTIONS, "/v1/{}/lock/{}", "v1.get.options", HF_ACCESS_CALLER, hf__v1_options},
+    {HF_METHOD_OPTIONS, "/v1/{}/lock/{}/acquire", "v1.acquire.options", HF_ACCESS_CALLER, hf__v1_options},
+    {HF_METHOD_OPTIONS, "/v1/{}/lock/{}/renew", "v1.renew.options", HF_ACCESS_CALLER, hf__v1_options},
+    {HF_METHOD_OPTIONS, "/v1/{}/lock/{}/release", "v1.release.options", HF_ACCESS_CALLER, hf__v1_options},
     {HF_METHOD_GET, "/v2/locks", "v2.list", HF_ACCESS_CALLER, hf__v2_list},
     {HF_METHOD_GET, "/v2/locks/{}", "v2.get", HF_ACCESS_CALLER, hf__v2_get},
     {HF_METHOD_POST, "/v2/locks/{}/acquire", "v2.acquire", HF_ACCESS_CALLER, hf__v2_acquire},
@@ -140,10 +144,45 @@ static struct hf_slice find_strange(const struct hf_exchange *exchange)
     return HF_LIT("");
 }
 
+/* One of the ranges in Accept: has this type; `weight` of 0 says that it is not wanted. */
+static bool is_json(struct hf_slice range)
+{
+    const char *semicolon = memchr(range.ptr, ';', range.len);
+    size_t len = semicolon ? (size_t)(semicolon - range.ptr) : range.len;
+    while (len > 0 && strchr(" \t", range.ptr[len - 1])) len--;
+    bool fits = (len == 3 && strncmp(range.ptr, "*/*", 3) == 0) ||
+                (len == 13 && strncasecmp(range.ptr, "application/*", 13) == 0) ||
+                (len == 16 && strncasecmp(range.ptr, "application/json", 16) == 0) ||
+                (len > 17 && strncasecmp(range.ptr, "application/", 12) == 0 &&
+                 strncasecmp(range.ptr + len - 5, "+json", 5) == 0);
+    struct hf_slice rest = hf__slice_skip(range, len);
+    const char *weight = rest.len ? memmem(rest.ptr, rest.len, "q=0", 3) : NULL;
+    size_t after = weight ? (size_t)(range.ptr + range.len - weight) : 0;
+    return fits && !(weight && (after == 3 || weight[3] != '.'));
+}
+
+/* v1's original answers in JSON or not at all. */
+static bool accepts_json(struct hf_exchange *exchange)
+{
+    const char *accept = hf__exchange_header(exchange, "Accept");
+    if (!accept || !*accept) return true;
+    for (const char *at = accept; *at;) {
+        at += strspn(at, " \t,");
+        size_t len = strcspn(at, ",");
+        if (len && is_json(hf__slice(at, len))) return true;
+        at += len;
+    }
+    return false;
+}
+
 static void run(struct hf_exchange *exchange)
 {
     struct hf_slice strange = find_strange(exchange);
-    if (strange.len > 0)
+    if (is_v1(exchange) && !accepts_json(exchange)) {
+        exchange->error = "not-acceptable";
+        exchange->status = 406; /* without a body, which would be JSON */
+        hf__exchange_done(exchange);
+    } else if (strange.len > 0)
         hf__answer_error(exchange, 400, "invalid", "unknown query parameter \"%.*s\"",
                          (int)(strange.len > 64 ? 64 : strange.len), strange.ptr);
     else exchange->route->run(exchange);
@@ -230,7 +269,7 @@ static bool comes_from_elsewhere(struct hf_exchange *exchange)
 
 void hf__route(struct hf_exchange *exchange)
 {
-    static const char *const names[] = {"GET", "POST", "DELETE"};
+    static const char *const names[] = {"GET", "POST", "DELETE", "OPTIONS"};
     struct hf_service *service = exchange->service;
     char allowed[32] = "";
     if (!split(exchange)) {
