@@ -149,6 +149,10 @@ static int open_store(struct hf_service *service, const struct hf_serve_options 
     };
     int code = hf__store_open(options->store_url, &store, &service->store, reterr);
     if (code != 0) return code;
+    if (service->store->served)
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "a service does not keep its locks in another one; use file:PATH or "
+                             "dynamodb://TABLE");
     service->dynamodb = service->store->embedded;
     service->store->observe = observe;
     service->store->observe_user = service;

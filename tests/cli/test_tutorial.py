@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/TUTORIAL.md does what it says: its commands are typed into a shell, and what it shows is what comes."""
+"""The pages do what they say: their commands are typed into a shell, and what they show is what comes."""
 import os
 import re
 import socket
@@ -10,6 +10,7 @@ import unittest
 from harness import DYNAMODB, ENOUGH, HOLDFAST, ROOT, CommandTest, main
 
 END = "-- end of a command --"
+COMMANDS = "run acquire renew release get list watch elect table doctor bench serve".split()
 
 
 def free_port():
@@ -38,7 +39,7 @@ def fits(shown, line):
 
 
 @unittest.skipIf(DYNAMODB, "it brings its own store")
-class Tutorial(CommandTest):
+class Pages(CommandTest):
     def setUp(self):
         super().setUp()
         env = {name: value for name, value in self.env.items() if not name.startswith(("HOLDFAST_", "AWS_"))}
@@ -61,9 +62,9 @@ class Tutorial(CommandTest):
         timer.cancel()
         return lines
 
-    def test_every_command_shows_what_the_page_says(self):
+    def follow(self, page, least):
         port, late, count = free_port(), [], 0
-        for command, shown in read(os.path.join(ROOT, "docs", "TUTORIAL.md")):
+        for command, shown in read(os.path.join(ROOT, "docs", page)):
             said = self.type(command.replace("8080", str(port)))
             count += 1
             if command.endswith("&"):  # what it prints may come with the next ones
@@ -77,9 +78,37 @@ class Tutorial(CommandTest):
                 shown = shown[1:]
             self.assertEqual(shown, [], command)
         self.assertEqual(late, [])
-        self.assertGreater(count, 20)
+        self.assertGreater(count, least)
         self.shell.stdin.close()
         self.assertEqual(self.shell.wait(ENOUGH), 0)
+
+    def test_tutorial(self):
+        self.follow("TUTORIAL.md", 20)
+
+
+class Options(CommandTest):
+    """What cannot be run here (a cloud, another machine) at least has options that there are."""
+
+    def test_all_that_the_pages_use_are_known(self):
+        pages = [os.path.join(ROOT, "README.md")]
+        pages += sorted(os.path.join(ROOT, "docs", name) for name in os.listdir(os.path.join(ROOT, "docs"))
+                        if name.endswith(".md"))
+        known, used = {}, 0
+        for page in pages:
+            with open(page) as file:
+                text = file.read().replace("\\\n", " ")
+            for line in re.findall(r"^(?:    |\$ |> ).*", text, re.M):
+                for command in re.findall(r"\bholdfast (?!-sim)([^|;&#`)]*)", line):
+                    words = command.split(" -- ")[0].split()
+                    names = [word for word in words if word in COMMANDS]
+                    name = names[0] if names else None
+                    if name not in known:
+                        known[name] = self.run_ok(*([name] if name else []), "--help")
+                    everywhere = known.setdefault(None, self.run_ok("--help"))
+                    for option in re.findall(r"(?<!\S)(--[a-z0-9-]+)", " ".join(words)):
+                        used += 1
+                        self.assertTrue(option in known[name] or option in everywhere, f"{page}: {line.strip()}: {option}")
+        self.assertGreater(used, 10)
 
 
 if __name__ == "__main__":

@@ -772,6 +772,16 @@ static void v1_acquire(void)
     v1("POST", "/acquire", v1_lease);
 }
 
+static void v1_options(void)
+{
+    v1("OPTIONS", "", "");
+}
+
+static void v1_action_options(void)
+{
+    v1("OPTIONS", "/acquire", "");
+}
+
 static void v1_renew(void)
 {
     CHECK_INT(v1_call(ALICE, "acquire", v1_lease), 200);
@@ -1133,6 +1143,52 @@ static void list_tables_forged(void)
     snprintf(trial.request.body, sizeof trial.request.body, "{ }");
 }
 
+/* ---- records ---- */
+
+static void records(const char *operation, const char *more)
+{
+    trial.request.method = "POST";
+    trial.request.token = ALICE;
+    snprintf(trial.request.path, sizeof trial.request.path, "/v2/records");
+    snprintf(trial.request.headers, sizeof trial.request.headers,
+             "Content-Type: application/x-amz-json-1.0\r\nX-Amz-Target: DynamoDB_20120810.%s\r\n",
+             operation);
+    snprintf(trial.request.body, sizeof trial.request.body,
+             "{\"TableName\":\"locks\",\"Key\":{\"key\":{\"S\":\"%s\"}}%s}", trial.lock, more);
+}
+
+static void records_get(void)
+{
+    char path[NAME * 2];
+    snprintf(path, sizeof path, "/v2/locks/%s/acquire", trial.lock);
+    CHECK_INT(call(ALICE, "POST", path, "%s", "{}"), 200);
+    records("GetItem", "");
+}
+
+static void records_scan(void)
+{
+    records("Scan", ",\"Limit\":1");
+}
+
+static const char records_takes[] =
+    ",\"ConditionExpression\":\"attribute_not_exists(#g) AND attribute_not_exists(holders)\","
+    "\"UpdateExpression\":\"SET #t = if_not_exists(#t, :s) + :one, #o = :o, #g = :g, #v = :one, "
+    "#b = :g, lease = :l\",\"ExpressionAttributeNames\":{\"#g\":\"grant\",\"#t\":\"token\","
+    "\"#o\":\"owner\",\"#v\":\"version\",\"#b\":\"by\"},\"ExpressionAttributeValues\":{\":s\":"
+    "{\"N\":\"0\"},\":one\":{\"N\":\"1\"},\":o\":{\"S\":\"me\"},\":g\":{\"S\":"
+    "\"0102030405060708090a0b0c0d0e0f10\"},\":l\":{\"N\":\"20000\"}},\"ReturnValues\":\"ALL_NEW\"";
+
+static void records_acquire(void)
+{
+    records("UpdateItem", records_takes);
+}
+
+static void records_refused(void)
+{
+    records_get();
+    records("UpdateItem", records_takes);
+}
+
 /* ---- everything else ---- */
 
 static void page(void)
@@ -1280,6 +1336,10 @@ static const struct scenario scenarios[] = {
     {"v1.acquire", 200, v1_acquire, .check = v1_check_held},
     {"v1.renew", 200, v1_renew, .check = v1_check_held},
     {"v1.release", 200, v1_release, .check = v1_check_released},
+    {"v1.get.options", 200, .prepare = v1_options},
+    {"v1.acquire.options", 200, .prepare = v1_action_options},
+    {"v1.renew.options", 200, .prepare = v1_action_options},
+    {"v1.release.options", 200, .prepare = v1_action_options},
     {"v1.acquire refused", 400, .prepare = v1_refused},
     {"v2.acquire", 200, acquire, .check = check_grant},
     {"v2.acquire by JWT", 200, acquire_by_jwt, .check = check_grant, .config = WITH_RULES},
@@ -1310,6 +1370,11 @@ static const struct scenario scenarios[] = {
     {"v2.session.renew", 200, session_renew, .check = check_session_lives},
     {"v2.session.end", 200, session_end, .check = end_other},
     {"v2.events", 200, events, .run = run_events, .varies = true},
+    {"v2.records", 200, .prepare = records_get},
+    {"v2.records, a page", 200, records_scan, .varies = true},
+    {"v2.records, an acquire", 200, .prepare = records_acquire},
+    {"v2.records, an acquire with rules", 200, records_acquire, .config = WITH_RULES},
+    {"v2.records, refused", 400, .prepare = records_refused},
     {"v2.whoami", 200, .prepare = whoami},
     {"v2.whoami by JWT", 200, .prepare = whoami_by_jwt},
     {"v2.whoami by JWT and rules", 200, whoami_by_jwt, .config = WITH_RULES},

@@ -106,6 +106,12 @@ class Commands(Guest):
         elsewhere = self.run_as(service, "alice", "--store", "http://locks.example.com", "run", "x", "true")
         self.assertIn("use https://locks.example.com", elsewhere.stderr)
 
+    def test_a_service_is_no_store_for_a_service(self):
+        service = self.serve()
+        done = self.run_as(service, "alice", "serve", "--listen", "127.0.0.1:0")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("use file:PATH", done.stderr)
+
     def test_outlive_the_service(self):
         service = self.serve()
         holder = self.run_as(service, "alice", "--lease", "6s", "run", "jobs/b", "--", "sh", "-c",
