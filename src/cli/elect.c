@@ -193,7 +193,7 @@ const struct command command_elect = {
         "whenever that changes.",
     .examples = "  holdfast elect scheduler -- ./scheduler --foreground\n"
                 "  holdfast elect --data 10.0.0.7:9000 primary -- ./serve\n"
-                "  holdfast elect scheduler             who is it?",
+                "  holdfast elect scheduler             show the leader",
     .options = options,
     .options_size = sizeof(struct options),
     .ends_at = 1,

@@ -41,7 +41,7 @@ static const struct option acquire_options[] = {
     {"limit", 0, OPTION_NUMBER, "N", AT(limit), "with --hold: a semaphore that at most N hold"},
     {"conflict-exit-code", 'E', OPTION_TEXT, "CODE", AT(conflict_text),
      "exit code if the lock was not acquired (default: 1)"},
-    {"data", 0, OPTION_TEXT, "TEXT", AT(data), "stored with the lock, for whoever looks"},
+    {"data", 0, OPTION_TEXT, "TEXT", AT(data), "stored with the lock, and shown to others"},
     {"hold", 0, OPTION_FLAG, NULL, AT(hold),
      "keep it until the end of standard input, then release it"},
     {"retry", 0, OPTION_FLAG, NULL, AT(retry), "keep trying while the store cannot be reached"},
@@ -259,9 +259,9 @@ struct release_options {
 
 static const struct option release_options[] = {
     {"force", 0, OPTION_FLAG, NULL, offsetof(struct release_options, force),
-     "take the lock NAME away from whoever holds it; needs --reason"},
+     "take the lock NAME away from its holder; requires --reason"},
     {"reason", 0, OPTION_TEXT, "TEXT", offsetof(struct release_options, reason),
-     "why, for whoever asks; stored with the lock"},
+     "the reason; it is stored with the lock"},
     {"timeout", 0, OPTION_DURATION, "DUR", offsetof(struct release_options, timeout_ms),
      "shared holders: how long they have to obey (default: 1m)"},
     {0},
@@ -282,7 +282,7 @@ static int release(struct cli *cli, void *at)
     const char *word = cli->arguments.at[0];
     if (!given->force && !strchr(word, '#'))
         return cli_usage(
-            "\"%s\" is no grant. To take a lock away from its holder: holdfast release "
+            "invalid grant \"%s\"; to take a lock away from its holder: holdfast release "
             "--force --reason TEXT %s",
             word, word);
     int code = cli_open(cli, &(struct client_use){0}, &client, &error);

@@ -127,7 +127,7 @@ bool cli_parse_exit_code(const char *text, int *ret)
 {
     int64_t code;
     if (!hf__parse_int64(hf__slice_str(text), &code) || code < 0 || code > 255) {
-        cli_usage("-E: \"%s\" is no exit code; it is between 0 and 255", text);
+        cli_usage("-E: invalid exit code \"%s\"; expected 0 to 255", text);
         return false;
     }
     *ret = (int)code;
@@ -435,14 +435,14 @@ int main(int argc, char **argv)
         const struct command *about = find_command(topic);
         if (about) code = help_for(about);
         else if (topic == word) code = general_help();
-        else code = cli_usage("there is no command \"%s\"; see holdfast --help", topic);
+        else code = cli_usage("unknown command \"%s\"; see holdfast --help", topic);
     } else if (word) {
         /* The unknown option may have been meant to take a value. */
         struct hf_error error;
         const struct option_set set = {settings_options, &cli.settings};
         if (options_take(&set, 1, &cli.arguments, 0, &error) != 0)
             code = cli_usage("%s; see holdfast --help", error.message);
-        else code = cli_usage("there is no command \"%s\"; see holdfast --help", word);
+        else code = cli_usage("unknown command \"%s\"; see holdfast --help", word);
     } else {
         struct hf_error error;
         const struct option_set set = {settings_options, &cli.settings};

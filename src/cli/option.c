@@ -25,7 +25,8 @@ int option_set_value(const struct option *option, void *target, const char *text
         return 0;
     case OPTION_NUMBER:
         if (!hf__parse_int64(hf__slice_str(text), &number) || number < 1)
-            return hf__error_set(reterr, HF_ERR_INVALID, "--%s: \"%s\" is no positive number",
+            return hf__error_set(reterr, HF_ERR_INVALID,
+                                 "--%s: invalid number \"%s\"; expected a positive whole number",
                                  option->name, text);
         *(int64_t *)at = number;
         return 0;
@@ -75,7 +76,7 @@ static int take_long(struct reader *reader, const char *text, struct hf_error *r
         }
         return option_set_value(option, reader->sets[i].target, value, reterr);
     }
-    return hf__error_set(reterr, HF_ERR_INVALID, "there is no option --%.*s", HF_FMT(name));
+    return hf__error_set(reterr, HF_ERR_INVALID, "unknown option --%.*s", HF_FMT(name));
 }
 
 /* -nx, -w5, -w 5 */
@@ -86,8 +87,7 @@ static int take_letters(struct reader *reader, const char *letters, struct hf_er
         size_t i = 0;
         for (; i < reader->set_count && !option; i++)
             option = find_letter(&reader->sets[i], *letters);
-        if (!option)
-            return hf__error_set(reterr, HF_ERR_INVALID, "there is no option -%c", *letters);
+        if (!option) return hf__error_set(reterr, HF_ERR_INVALID, "unknown option -%c", *letters);
         void *target = reader->sets[i - 1].target;
         if (option->kind == OPTION_FLAG) {
             option_set_value(option, target, NULL, reterr);

@@ -46,7 +46,7 @@ static const struct option options[] = {
     {"kill-after", 0, OPTION_DURATION, "DUR", AT(kill_after_ms),
      "from SIGTERM to SIGKILL, if the lock is lost (default: a quarter of the lease)"},
     {"retry", 0, OPTION_FLAG, NULL, AT(retry), "keep trying while the store cannot be reached"},
-    {"data", 0, OPTION_TEXT, "TEXT", AT(data), "stored with the lock, for whoever looks"},
+    {"data", 0, OPTION_TEXT, "TEXT", AT(data), "stored with the lock, and shown to others"},
     {"unlock", 'u', OPTION_FLAG, NULL, AT(unlock), NULL},
     {0},
 };

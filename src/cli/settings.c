@@ -158,7 +158,7 @@ static int take_line(struct settings *settings, struct hf_arena *arena, struct h
     if (!equals) return hf__error_set(reterr, HF_ERR_SYNTAX, "%s: write NAME = VALUE", where);
     if (!option)
         return hf__error_set(reterr, HF_ERR_SYNTAX,
-                             "%s: there is no setting \"%.*s\"; see holdfast --help", where,
+                             "%s: unknown setting \"%.*s\"; see holdfast --help", where,
                              HF_FMT(name));
     char *value = hf__arena_str(arena, trim(hf__slice_skip(line, len + 1)));
     return value ? set(settings, option, value, where, reterr) : hf__error_no_memory(reterr);
@@ -226,7 +226,7 @@ static int default_store(struct settings *settings, struct hf_arena *arena, stru
         geteuid() == 0 ? "/var/lib/holdfast" : in_home(arena, "XDG_STATE_HOME", ".local/state", "");
     if (!directory)
         return hf__error_set(reterr, HF_ERR_INVALID,
-                             "there is no HOME to keep locks in; say where with --store");
+                             "HOME is not set, so there is no default store; use --store");
     struct hf_buf encoded;
     hf__buf_init(&encoded, sizeof settings->default_store);
     hf__percent_encode(hf__slice_str(directory), true, &encoded);

@@ -132,7 +132,7 @@ static int table(struct cli *cli, void *at)
         hf_client_close(client, CLOSE_MS);
         return exit_code;
     }
-    return cli_usage("there is no table %s; use create, describe, check or sweep",
+    return cli_usage("unknown command \"table %s\"; use create, describe, check or sweep",
                      cli->arguments.at[0]);
 }
 

@@ -245,8 +245,7 @@ int hf_force_release(struct hf_client *client, const char *name, const char *rea
     if (!name) return hf__error_set(reterr, HF_ERR_INVALID, "no lock name");
     if (why.len == 0 || why.len > HF_REASON_MAX || !hf__utf8_valid(why))
         return hf__error_set(reterr, HF_ERR_INVALID,
-                             "a forced release needs a reason of 1 to %d bytes, for whoever asks",
-                             HF_REASON_MAX);
+                             "a forced release needs a reason of 1 to %d bytes", HF_REASON_MAX);
     int code = hold_for(client, name, reterr);
     if (code != 0) return code;
     pthread_mutex_lock(&client->mutex);

@@ -82,7 +82,7 @@ static int start_at(struct hf_arena *arena, const struct hf_layout *layout, cons
     if (!dot || !from_hex(arena, hf__slice(cursor, (size_t)(dot - cursor)), &key) ||
         !from_hex(arena, hf__slice_str(dot + 1), &at.sort_value))
         return hf__error_set(reterr, HF_ERR_INVALID,
-                             "\"%.64s\" is no cursor; give the one of the page before", cursor);
+                             "invalid cursor \"%.64s\"; use the one of the previous page", cursor);
     *ret = hf__keyed_key(&at, arena, key);
     return 0;
 }

@@ -149,7 +149,7 @@ int hf__client_options(const struct hf_client_options *given, struct hf_arena *a
 {
     const char *format_name = given->format ? given->format : "holdfast";
     const struct hf_format *format = hf__format_find(hf__slice_str(format_name));
-    REFUSE_IF(!format, "there is no table format \"%s\"; see docs/FORMATS.md", format_name);
+    REFUSE_IF(!format, "unknown table format \"%s\"; see docs/FORMATS.md", format_name);
     REFUSE_IF((unsigned)given->expiry > HF_EXPIRY_CLOCK, "no such expiry mode: %d",
               (int)given->expiry);
     REFUSE_IF((unsigned)given->session > HF_SESSION_OFF, "no such session mode: %d",

@@ -78,7 +78,7 @@ static int check_table(struct hf_client *client, struct hf_error *reterr)
     if (!status.key_fits)
         return hf__error_set(reterr, HF_ERR_INVALID,
                              "the key of table \"%.*s\" is not what the format needs (\"%.*s\"); "
-                             "use another table, or say how its key is called",
+                             "use another table, or name its key with --key-name",
                              HF_FMT(table), HF_FMT(key));
     if (!status.active)
         return hf__error_set(reterr, HF_ERR_TABLE_IN_USE, "table \"%.*s\" is not ready yet",

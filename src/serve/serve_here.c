@@ -294,16 +294,16 @@ static int fill(struct cli *cli, const struct serve_options *given, const struct
         (given->jwt_audience || given->admins || given->admin_claim))
         return hf__error_set(
             reterr, HF_ERR_INVALID,
-            "--jwt-audience, --admin and --admin-claim say more of callers who are known: "
-            "say how (--tokens, --jwt-issuer, --jwt-jwks or --client-ca)");
+            "--jwt-audience, --admin and --admin-claim need authentication; use --tokens, "
+            "--jwt-issuer, --jwt-jwks or --client-ca");
     if (!has_auth && (given->rules || given->rights_claim))
         return hf__error_set(reterr, HF_ERR_INVALID,
-                             "%s is about callers who are known: say how (--tokens, --jwt-issuer, "
-                             "--jwt-jwks or --client-ca)",
+                             "%s needs authentication; use --tokens, --jwt-issuer, --jwt-jwks or "
+                             "--client-ca",
                              given->rules ? "--rules" : "--rights-claim");
     if (given->rights_claim && !given->jwt_issuer && !given->jwt_jwks)
         return hf__error_set(reterr, HF_ERR_INVALID,
-                             "--rights-claim is of JWTs: give --jwt-issuer or --jwt-jwks");
+                             "--rights-claim needs JWTs; use --jwt-issuer or --jwt-jwks");
     if ((ret->dynamodb_key_id && !*ret->dynamodb_key_id) ||
         (ret->dynamodb_secret && !*ret->dynamodb_secret))
         return hf__error_set(

@@ -131,7 +131,7 @@ int hf__credentials_from_json(const char *provider, struct hf_slice json, bool n
                              provider);
     else if (f.expiration.len && !hf__parse_rfc3339(f.expiration, &f.expires_unix_ms))
         code = hf__error_set(reterr, HF_ERR_CREDENTIALS,
-                             "%s gives an expiration that is no time: %.*s", provider,
+                             "%s returned an invalid expiration time: %.*s", provider,
                              HF_FMT(f.expiration));
     else
         code = hf__credentials_new(provider, f.access_key_id, f.secret, f.token, f.expires_unix_ms,

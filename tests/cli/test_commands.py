@@ -317,9 +317,9 @@ class Settings(CommandTest):
 
     def test_mistakes_are_named(self):
         config = os.path.join(self.path, "config")
-        for text, says in [("stroe = x", ":1: there is no setting \"stroe\""), ("\nx", ":2: write NAME = VALUE"),
+        for text, says in [("stroe = x", ":1: unknown setting \"stroe\""), ("\nx", ":2: write NAME = VALUE"),
                            ("lease = soon", "invalid duration"), ("fencing = maybe", "neither true nor false"),
-                           ("help = true", "no setting"), ("owner = \xff\n", "UTF-8"),
+                           ("help = true", "unknown setting"), ("owner = \xff\n", "UTF-8"),
                            ("#" * 70000, "longer than")]:
             with open(config, "w", encoding="latin-1") as file:
                 file.write(text)

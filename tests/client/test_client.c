@@ -707,7 +707,7 @@ TEST(options_that_make_no_sense_are_refused)
         {{.owner = ""}, "owner"},
         {{.owner = "\xff"}, "owner"},
         {{.keep_s = 10}, "an hour"},
-        {{.format = "papyrus"}, "no table format"},
+        {{.format = "papyrus"}, "unknown table format"},
         {{.table = "no such name!"}, "able"},
         {{.key_name = ""}, "key name"},
         {{.store_url = "ftp://x"}, "is not a store"},

@@ -368,7 +368,7 @@ class Tls(ServiceTest):
         with open(self.file("server.pem"), "w") as file:
             file.write("nonsense")
         service.process.send_signal(signal.SIGHUP)
-        wait_until(lambda: "no certificate" in service.errors())
+        wait_until(lambda: "not a PEM certificate" in service.errors())
         self.assertIsNone(service.process.poll())
 
     def test_client_certificates(self):

@@ -20,7 +20,7 @@ enum {
 
 static void answer_absent(struct hf_exchange *exchange)
 {
-    hf__answer_error(exchange, 404, "absent", "there is no record of this lock");
+    hf__answer_error(exchange, 404, "absent", "this lock has no record");
 }
 
 static void answer_forbidden(struct hf_exchange *exchange)

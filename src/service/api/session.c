@@ -322,8 +322,7 @@ static struct hf_session_entry *find(struct hf_exchange *exchange, bool of_anybo
         unlist(entry);
         hf__session_entry_unref(entry);
     }
-    hf__answer_error(exchange, 410, "session-ended",
-                     "there is no such session, or not any more; open a new one");
+    hf__answer_error(exchange, 410, "session-ended", "unknown or expired session; open a new one");
     return NULL;
 }
 

@@ -374,7 +374,7 @@ static struct hf_entry *prepare(struct hf_exchange *exchange, const char *name,
         if (!session || hf__session_left_ms(session->session) <= 0) {
             hf__session_entry_unref(session);
             hf__answer_error(exchange, 410, "session-ended",
-                             "there is no such session, or not any more; open a new one");
+                             "unknown or expired session; open a new one");
             return NULL;
         }
     }
@@ -517,7 +517,7 @@ static struct grant_call *read_grant(struct hf_exchange *exchange, uint32_t also
         return NULL;
     }
     if (!hf__grant_parse(body->grant, &call->which)) {
-        hf__answer_error(exchange, 409, "lost", "there is no such grant");
+        hf__answer_error(exchange, 409, "lost", "unknown grant");
         return NULL;
     }
     struct hf_slice id = hf__id_text(&exchange->arena, &call->which.grant);

@@ -132,7 +132,7 @@ int hf__v2_body(struct hf_arena *arena, struct hf_slice text, uint32_t allowed,
     while (hf__json_key(&json, &key)) {
         int field = find(key, allowed);
         if (field < 0)
-            return hf__error_set(reterr, HF_ERR_INVALID, "\"%.*s\": there is no such field here",
+            return hf__error_set(reterr, HF_ERR_INVALID, "unknown field \"%.*s\"",
                                  key.len > 64 ? 64 : (int)key.len, key.ptr);
         last = key;
         if (!take(&json, field, ret)) break;

@@ -91,7 +91,7 @@ static int load(const struct hf_tls *tls, struct pair **ret, struct hf_error *re
                                                   GNUTLS_X509_FMT_PEM, 0);
         if (wrong == 0) pair->length = length;
         if (wrong != 0)
-            code = hf__error_set(reterr, HF_ERR_INVALID, "%s is no certificate in PEM: %s",
+            code = hf__error_set(reterr, HF_ERR_INVALID, "%s is not a PEM certificate: %s",
                                  tls->certificate_file, gnutls_strerror(wrong));
     }
     if (code == 0) {
@@ -99,7 +99,7 @@ static int load(const struct hf_tls *tls, struct pair **ret, struct hf_error *re
         if (wrong == 0)
             wrong = gnutls_privkey_import_x509_raw(pair->key, &key, GNUTLS_X509_FMT_PEM, NULL, 0);
         if (wrong != 0)
-            code = hf__error_set(reterr, HF_ERR_INVALID, "%s is no private key in PEM: %s",
+            code = hf__error_set(reterr, HF_ERR_INVALID, "%s is not a PEM private key: %s",
                                  tls->key_file, gnutls_strerror(wrong));
     }
     if (code == 0 && !belong_together(pair))
@@ -141,7 +141,7 @@ static int prepare(struct hf_tls *tls, struct hf_error *reterr)
     gnutls_datum_t text = {(unsigned char *)tls->client_ca, (unsigned)strlen(tls->client_ca)};
     int count = gnutls_certificate_set_x509_trust_mem(tls->credentials, &text, GNUTLS_X509_FMT_PEM);
     if (count > 0) return 0;
-    return hf__error_set(reterr, HF_ERR_INVALID, "the client CA is no certificate in PEM%s%s",
+    return hf__error_set(reterr, HF_ERR_INVALID, "the client CA is not a PEM certificate%s%s",
                          count < 0 ? ": " : "", count < 0 ? gnutls_strerror(count) : "");
 }
 
