@@ -118,12 +118,12 @@ static struct hf_item view_lock(struct hf_arena *arena, const struct hf_conditio
                   : item;
 }
 
-/* What a session is asked for are grants. */
 static bool is_owners(struct hf_slice owner, struct hf_item session)
 {
     return owner.len == 0 || hf__slice_eq(text_of(session, "owner"), owner);
 }
 
+/* What a session is asked for are grants: only its owner sees them. */
 static struct hf_item view_session(struct hf_arena *arena, struct hf_slice owner,
                                    struct hf_item item)
 {
@@ -302,7 +302,8 @@ static const struct hf_remote_fact *find_session(struct hf_remote *remote, struc
 
 static enum hf_remote_verdict is_gone(struct hf_remote *remote, struct hf_slice session)
 {
-    const struct hf_remote_fact *fact = find_session(remote, session);
+    const struct hf_remote_fact *fact = session.len ? find_session(remote, session) : NULL;
+    if (!session.len) return HF_REMOTE_REFUSED;
     if (!fact) return HF_REMOTE_NEEDS_SESSION;
     return fact->exists ? HF_REMOTE_REFUSED : HF_REMOTE_CHANGES;
 }
@@ -366,13 +367,13 @@ static void set_ttl(struct hf_remote *remote)
             hf__item_set(remote->arena, remote->changed, "ttl", hf__n(remote->arena, ttl_s));
 }
 
-/* A version with its lease, of a lock or a session. */
-static const char *find_fault_in_lease(const struct hf_remote *remote)
+/* A version with its lease, of a lock or a session; `had_ms` is what it has had already. */
+static const char *find_fault_in_lease(const struct hf_remote *remote, int64_t had_ms)
 {
     struct hf_id by;
     int64_t version = int_of(remote->changed, "version"),
-            lease_ms = int_of(remote->changed, "lease"), most_ms = int_of(remote->item, "lease");
-    if (remote->lease_max_ms > most_ms) most_ms = remote->lease_max_ms;
+            lease_ms = int_of(remote->changed, "lease"),
+            most_ms = remote->lease_max_ms > had_ms ? remote->lease_max_ms : had_ms;
     if (version < 1 || !hf__id_parse(text_of(remote->changed, "by"), &by) || lease_ms < 1 ||
         lease_ms > HF_LEASE_MAX_MS)
         return "its lease is malformed";
@@ -395,9 +396,9 @@ static const char *find_fault_in_renewal(const struct hf_remote *remote)
     if (int_of(remote->changed, "version") != int_of(remote->item, "version") + 1)
         return "its version does not follow the last one";
     /* An expiry may be earlier than the last: by then its writer knows the store's time better. */
-    if (int_of(remote->changed, "lease") < int_of(remote->item, "lease"))
-        return "a lease never shrinks";
-    return find_fault_in_lease(remote);
+    int64_t had_ms = int_of(remote->item, "lease");
+    if (int_of(remote->changed, "lease") < had_ms) return "a lease never shrinks";
+    return find_fault_in_lease(remote, had_ms);
 }
 
 /* R6: what the client calls itself tells its programs apart. */
@@ -476,7 +477,7 @@ static enum hf_remote_verdict grant(struct hf_remote *remote, struct difference 
             fault = "its session is malformed";
     } else {
         fault = get(remote->changed, "session") ? "its session is malformed"
-                                                : find_fault_in_lease(remote);
+                                                : find_fault_in_lease(remote, 0);
     }
     if (!fault) fault = find_fault_in_words(remote);
     if (fault) return deny(remote, fault);
@@ -734,7 +735,7 @@ static enum hf_remote_verdict judge_session(struct hf_remote *remote, struct hf_
     if (!remote->exists) {
         struct hf_id owner;
         hf__id_of_owner(remote->owner, &owner);
-        const char *fault = changes_only(remote, names, false) ? find_fault_in_lease(remote)
+        const char *fault = changes_only(remote, names, false) ? find_fault_in_lease(remote, 0)
                                                                : "a session has nothing else";
         if (remote->owner.len && !hf__id_is_bound(&id, &owner))
             fault = "its id is not one of this caller's";

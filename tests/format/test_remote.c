@@ -314,8 +314,13 @@ TEST(a_lease_has_a_limit)
     world.lease_max_ms = 10000;
     struct hf_claim claim = claim_of(OTHER);
     CHECK_STR(acquire(FREE, &claim), "denied");
+    world.dead = true;
+    CHECK_STR(take(OWN, &claim), "denied"); /* whatever the one before had */
     claim.lease_ms = 10000;
+    CHECK_STR(take(OWN, &claim), "changes");
     CHECK_STR(acquire(FREE, &claim), "changes");
+    claim = renewal_of(GRANT);
+    CHECK_STR(renew(OWN, &claim), "changes"); /* its own it keeps */
     hf__arena_free(&arena);
 }
 
