@@ -173,6 +173,7 @@ typedef void (*hf_log_fn)(void *user, enum hf_log_level level, const char *line)
  *
  *   file:PATH                                   one file, any number of processes
  *   memory:                                     this process only, gone at its end
+ *   https://HOST                                a holdfast service, with a token or a certificate
  *   dynamodb://TABLE?region=R&endpoint=URL      DynamoDB; see docs/STORES.md
  */
 struct hf_store;
