@@ -126,7 +126,8 @@ static bool check_table(struct examination *exam, struct hf_client *client)
                status.exists ? "" : "; create it with: holdfast table create");
         return false;
     }
-    report(exam, VERDICT_OK, "table", "its key fits; %lld items", (long long)status.item_count);
+    report(exam, VERDICT_OK, "table", "its key fits; %lld item%s", (long long)status.item_count,
+           status.item_count == 1 ? "" : "s");
     const char *format = exam->cli->settings.format;
     bool wants_ttl = !format || strcmp(format, "holdfast") == 0 ||
                      strcmp(format, "lockservice") == 0 || strcmp(format, "single-table") == 0;
@@ -214,8 +215,12 @@ static void check_clock(struct examination *exam, struct hf_client *client)
     enum verdict verdict = off_s * 1000 > CLOCK_FAIL_MS   ? VERDICT_FAIL
                            : off_s * 1000 > CLOCK_WARN_MS ? VERDICT_WARN
                                                           : VERDICT_OK;
-    report(exam, verdict, "clock", "this machine is between %+.3f s and %+.3f s of the store%s",
-           lo_s, hi_s,
+    double most_s = -lo_s > hi_s ? -lo_s : hi_s;
+    char within[32];
+    if (most_s < 1)
+        snprintf(within, sizeof within, "%.0f ms", most_s * 1000 < 1 ? 1 : most_s * 1000);
+    else snprintf(within, sizeof within, "%.1f s", most_s);
+    report(exam, verdict, "clock", "within %s of the store%s", within,
            verdict == VERDICT_OK     ? ""
            : verdict == VERDICT_WARN ? ": holdfast does not mind, other lock clients may; start NTP"
                                      : ": requests may be refused; set the clock and start NTP");
@@ -278,7 +283,7 @@ static void check_format(struct examination *exam)
         add(info.shared ? can : cannot, "shared locks");
         add(info.semaphores ? can : cannot, "semaphores");
         add(info.sessions ? can : cannot, "sessions");
-        report(exam, VERDICT_OK, "format", "%s has %s%s%s", name, can,
+        report(exam, VERDICT_OK, "format", "%s has %s%s%s", name, *can ? can : "locks",
                *cannot ? "; it has no " : "", cannot);
         return;
     }

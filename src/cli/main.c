@@ -78,7 +78,8 @@ int cli_fail(const struct cli *cli, const struct hf_error *error)
     char line[1024];
     const char *hint = "";
     for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++) {
-        if (hints[i].code == error->code) hint = hints[i].hint;
+        bool served = cli->settings.store && strncmp(cli->settings.store, "http", 4) == 0;
+        if (hints[i].code == error->code && !served) hint = hints[i].hint;
     }
     snprintf(line, sizeof line, "%s%s%s%s%s%s", error->message, *hint ? "; " : "", hint,
              cli->settings.verbose ? " (" : "",

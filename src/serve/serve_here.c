@@ -392,12 +392,12 @@ int serve_run(struct cli *cli, struct serve_options *given)
         logger_stop();
         return exit_code;
     }
-    printf("holdfast %s serves %s at %s://%s/%s\n", HF_VERSION_STRING, cli->settings.store,
-           given->tls_cert ? "https" : "http", listener.address,
-           options.authentication_disabled ? " (no authentication)" : "");
+    printf("listening on %s://%s/%s, store %s\n", given->tls_cert ? "https" : "http",
+           listener.address, options.authentication_disabled ? " (no authentication)" : "",
+           cli->settings.store);
     if (metrics.fd > 0) {
         describe(&metrics);
-        printf("metrics and health at http://%s/metrics, /healthz and /readyz\n", metrics.address);
+        printf("listening on http://%s/metrics, /healthz and /readyz\n", metrics.address);
     }
     fflush(stdout);
     if (!cli->settings.quiet)

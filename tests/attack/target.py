@@ -81,7 +81,7 @@ class Target(harness.Service):
         timer.start()
         line = self.process.stdout.readline()
         timer.cancel()
-        found = re.search(r"at http://127\.0\.0\.1:(\d+)/", line)
+        found = re.search(r"on http://127\.0\.0\.1:(\d+)/", line)
         if not found:
             raise SystemExit(f"attack: the service did not start: {line}{self.errors()[-2000:]}")
         return int(found.group(1))

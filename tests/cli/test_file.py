@@ -136,7 +136,7 @@ class Service:
         self.log = tempfile.TemporaryFile("w+")
         test.addCleanup(self.log.close)
         self.process = test.start("serve", "-q", "--listen", "127.0.0.1:0", *arguments, stderr=self.log, **options)
-        found = re.search(r"at http://127\.0\.0\.1:(\d+)/", self.process.stdout.readline())
+        found = re.search(r"on http://127\.0\.0\.1:(\d+)/", self.process.stdout.readline())
         if not found:
             self.log.seek(0)
             raise AssertionError(f"the service did not start: {self.log.read()}")

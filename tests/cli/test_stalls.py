@@ -114,7 +114,7 @@ class StallTest(CommandTest):
 
     def port_of(self, service):
         line = service.stdout.readline()
-        found = re.search(r"at http://127\.0\.0\.1:(\d+)/", line)
+        found = re.search(r"on http://127\.0\.0\.1:(\d+)/", line)
         self.assertTrue(found, f"the service did not start: {line!r}")
         return int(found[1])
 

@@ -85,6 +85,9 @@ class Pages(CommandTest):
     def test_tutorial(self):
         self.follow("TUTORIAL.md", 20)
 
+    def test_recipes(self):
+        self.follow("RECIPES.md", 20)
+
 
 class Options(CommandTest):
     """What cannot be run here (a cloud, another machine) at least has options that there are."""

@@ -66,7 +66,7 @@ class Service:
                                         env=self.env, text=True)
         if wait:
             line = self.process.stdout.readline()
-            found = re.search(r"at (https?)://(?:127\.0\.0\.1|localhost|0\.0\.0\.0):(\d+)/", line)
+            found = re.search(r"on (https?)://(?:127\.0\.0\.1|localhost|0\.0\.0\.0):(\d+)/", line)
             if not found:
                 self.process.wait(timeout=ENOUGH)
                 raise AssertionError(f"the service did not start: {line}{self.errors()}")

@@ -594,7 +594,7 @@ class Operators(ServiceTest):
     def begin(self, *args):
         self.service = self.start("--metrics-listen", "127.0.0.1:0", *args)
         line = self.service.process.stdout.readline()
-        self.port = int(re.search(r"at http://127\.0\.0\.1:(\d+)/metrics", line).group(1))
+        self.port = int(re.search(r"on http://127\.0\.0\.1:(\d+)/metrics", line).group(1))
 
     def test_each_port_answers_what_is_its_own(self):
         self.begin()

@@ -18,7 +18,7 @@ async function serve(...args) {
     "127.0.0.1:0", "--look", "200ms", ...args], { stdio: ["ignore", "pipe", "inherit"] });
   running.push(service);
   for await (const chunk of service.stdout) {
-    const found = /at (http:\/\/[^/]+\/)/.exec(chunk);
+    const found = /on (http:\/\/[^/]+\/)/.exec(chunk);
     if (found) return found[1];
   }
   throw new Error("the service did not start");
