@@ -85,6 +85,9 @@ class Pages(CommandTest):
     def test_tutorial(self):
         self.follow("TUTORIAL.md", 20)
 
+    def test_operations(self):
+        self.follow("OPERATIONS.md", 20)
+
     def test_recipes(self):
         self.follow("RECIPES.md", 20)
 
