@@ -131,7 +131,9 @@ static int run_locked(struct cli *cli, struct hf_client *client, const struct op
     guard_listen(&how);
     const char *outer = getenv("HOLDFAST_LOCK");
     if (outer && strcmp(outer, name) == 0 && given->wait_ms > 0 && !given->shared && !given->limit)
-        cli_note(cli, "this already runs under the lock \"%s\": it waits for itself", name);
+        cli_note(cli,
+                 "this runs under a lock \"%s\" already: if it is the same, it waits for itself",
+                 name);
     int code = await_lock(cli, client, name, &await, &how, &lock, &signal, &error);
     if (signal == SIGINT && foreground_is_ours()) cli->dies_of = SIGINT;
     if (signal) return EXIT_BY_SIGNAL + signal;

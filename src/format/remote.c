@@ -7,6 +7,7 @@
 
 enum {
     ASKED_MOST = 256,         /* of one session, at a time */
+    MEMBERS_MOST = 1000,      /* of one lock: each of them is masked, for each request */
     EXTRAS_MOST = 32,         /* attributes that the format has no name for … */
     EXTRAS_SIZE_MOST = 16384, /* … which stay, whoever has the lock */
 };
@@ -88,8 +89,10 @@ static struct hf_slice mask(struct hf_arena *arena, struct hf_slice text)
     hf__holdfast_member_parse(text, &holder);
     if (!hf__id_parse(holder.grant, &id)) return text;
     hf__id_mask(&id, masked);
-    struct hf_slice before = hf__slice(text.ptr, text.len - holder.grant.len);
-    return hf__arena_printf(arena, "%.*s%s", HF_FMT(before), masked);
+    char *copy = hf__arena_str(arena, text);
+    if (!copy) return HF_LIT("");
+    memcpy(copy + text.len - HF_GRANT_TEXT, masked, HF_GRANT_TEXT);
+    return hf__slice(copy, text.len);
 }
 
 static struct hf_slice mask_unless_shown(struct hf_arena *arena,
@@ -502,6 +505,7 @@ static enum hf_remote_verdict join(struct hf_remote *remote, struct hf_slice mem
     if (!hf__item_int(remote->changed, "limit", 1, &limit) ||
         (inside.count > 0 && (!same(remote, "limit") || (int64_t)inside.count >= limit)))
         return deny(remote, "there is no room for another one");
+    if (inside.count >= MEMBERS_MOST) return deny(remote, "more than 1000 share it already");
     if (!counts(remote)) return deny(remote, "its token does not follow the last one");
     bool took = get(remote->item, "grant") != NULL;
     if (get(remote->changed, "ttl") || !changes_only(remote, took ? takes : names, true))
@@ -625,10 +629,10 @@ static enum hf_remote_verdict annotate(struct hf_remote *remote)
     return deny(remote, "this is no step of the protocol");
 }
 
-static enum hf_remote_verdict judge_lock(struct hf_remote *remote)
+/* `view` is what the client's write was worked out on. */
+static enum hf_remote_verdict judge_lock(struct hf_remote *remote, struct hf_item view)
 {
     struct hf_record before, after;
-    struct hf_item view = view_lock(remote->arena, remote->op->condition, remote->item);
     struct difference members =
         compare(remote->arena, holders_of(view), holders_of(remote->changed));
     if (members.added + members.removed > 1) return deny(remote, "one at a time");
@@ -789,7 +793,7 @@ enum hf_remote_verdict hf__remote_judge(struct hf_remote *remote)
             0)
             return remote->error.code == HF_ERR_NO_MEMORY ? HF_REMOTE_NO_MEMORY
                                                           : deny(remote, remote->error.message);
-        verdict = is_session ? judge_session(remote, session) : judge_lock(remote);
+        verdict = is_session ? judge_session(remote, session) : judge_lock(remote, view);
         if (verdict == HF_REMOTE_CHANGES) settle(remote, is_session);
     }
     return remote->arena->failed ? HF_REMOTE_NO_MEMORY : verdict;
