@@ -28,7 +28,7 @@ from caller import Caller  # noqa: E402
 from target import GOOD, Target  # noqa: E402
 
 MIB = 1 << 20
-TRIES = 3
+TRIES = 5
 SETTLE_SECONDS = 15  # for the service to notice that the attacker has hung up
 MEMORY_MOST = 1024 * MIB  # resident, whatever happens; each attack has a bound of its own (attacks.py)
 BACK_SECONDS = 60  # for memory to come back ...
