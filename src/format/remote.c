@@ -629,6 +629,19 @@ static enum hf_remote_verdict annotate(struct hf_remote *remote)
     return deny(remote, "this is no step of the protocol");
 }
 
+/* All that those may do who may only take locks away. */
+static bool is_force(const struct hf_remote *remote, const struct hf_record *before,
+                     const struct hf_record *after)
+{
+    bool notes =
+        !same(remote, "forced") || !same(remote, "forced_by") || !same(remote, "forced_reason");
+    bool frees = before->exclusive && !after->exclusive && after->member_count == 0 &&
+                 !same(remote, "token");
+    bool gains =
+        (after->exclusive && !same(remote, "grant")) || after->member_count > before->member_count;
+    return !gains && (notes || frees || after->member_count < before->member_count);
+}
+
 /* `view` is what the client's write was worked out on. */
 static enum hf_remote_verdict judge_lock(struct hf_remote *remote, struct hf_item view)
 {
@@ -650,6 +663,8 @@ static enum hf_remote_verdict judge_lock(struct hf_remote *remote, struct hf_ite
     hf__format_holdfast.parse(remote->layout, remote->arena, true, remote->changed, &after);
     if (before.damaged) return deny(remote, "its record is damaged");
     if (after.damaged || after.strange_intent) return deny(remote, "the record would be damaged");
+    if (!remote->may_lock && !is_force(remote, &before, &after))
+        return deny(remote, "this lock is not yours to take");
     bool stays = before.exclusive && after.exclusive && same(remote, "grant");
     if (stays && !same(remote, "intent")) return intend(remote);
     if (stays) return keep(remote);
@@ -699,6 +714,7 @@ static enum hf_remote_verdict ask(struct hf_remote *remote, struct hf_slice sess
     remote->wanted = errand.name;
     if (!hf__slice_eq(remote->lock.about, errand.name)) return HF_REMOTE_NEEDS_LOCK;
     if (revokes && !remote->may_force) return deny(remote, "forcing it is not allowed");
+    if (!revokes && !remote->may_lock) return deny(remote, "this lock is not yours to take");
     if (!find_errand(remote, session, &errand, &raw)) return HF_REMOTE_REFUSED;
     struct difference one = {.added = 1};
     if (remote->owner.len) by = remote->owner;

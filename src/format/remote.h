@@ -48,7 +48,8 @@ struct hf_remote {
     const struct hf_layout *layout;
     struct hf_arena *arena;
     struct hf_slice owner; /* who it is; empty: whoever it says, and trusted like all others (R5) */
-    bool may_force;        /* this lock, or the one that `wanted` named */
+    bool may_lock;         /* this lock, or the one that `wanted` named; … */
+    bool may_force;        /* … and take it away from others */
     int64_t data_max;      /* bytes; 0: any */
     int64_t lease_max_ms;  /* 0: any */
     struct hf_interval now; /* the store's time */

@@ -23,6 +23,7 @@ static struct {
     const char *session_owner;
     const char *lock; /* of an errand */
     const char *owner;
+    bool may_not_lock;
     bool may_force;
     int64_t lease_max_ms;
 } world;
@@ -61,6 +62,7 @@ static const char *run(const char *key, const char *before, struct hf_op *op)
         .layout = &layout,
         .arena = &arena,
         .owner = hf__slice_str(world.owner),
+        .may_lock = !world.may_not_lock,
         .may_force = world.may_force,
         .lease_max_ms = world.lease_max_ms,
         .now = {true, NOW_US, NOW_US},
@@ -428,6 +430,18 @@ TEST(forcing_takes_the_right_to_do_so)
         CHECK_STR(run("job", OWN, &op), wants[i]);
     }
     CHECK_STR(shown("forced"), GRANT); /* its holder recognizes it */
+    world.may_not_lock = true;         /* whoever may only force takes nothing for himself */
+    struct hf_claim claim = claim_of(OTHER);
+    CHECK_STR(acquire(FREE, &claim), "denied");
+    world.dead = true;
+    CHECK_STR(take(OWN, &claim), "denied");
+    claim = renewal_of(GRANT);
+    CHECK_STR(renew(OWN, &claim), "denied");
+    set("forced", mask_of(GRANT));
+    set("forced_by", "carol");
+    set("forced_reason", "because");
+    CHECK_STR(change(OWN, grant_is(mask_of(GRANT))), "changes");
+    CHECK_STR(shown("forced_by"), "bob");
     hf__arena_free(&arena);
 }
 

@@ -107,6 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .arena = &arena,
         .owner = HF_LIT("bob"),
         .now = {true, 1790000000000000, 1790000000000000},
+        .may_lock = true,
         .lease_max_ms = 60000,
         .finds_dead = finds_dead,
         .op = &op,

@@ -91,10 +91,14 @@ class Commands(Guest):
         self.assertIn("jobs/a", self.run_as(service, "alice", "list", "--all").stdout)
         grant = self.run_as(service, "alice", "acquire", "jobs/b", "-q").stdout.strip()
         self.assertEqual(self.run_as(service, "bob", "release", "--force", "--reason", "x", "jobs/b").returncode, 69)
-        forced = self.run_as(service, "ops", "release", "--force", "--reason", "stuck", "jobs/b")
-        self.assertEqual(forced.returncode, 69, forced.stderr)  # ops may force, and not lock
         self.assertEqual(self.run_as(service, "alice", "renew", grant).returncode, 0)
-        self.assertEqual(self.run_as(service, "alice", "release", grant).returncode, 0)
+        self.assertEqual(self.run_as(service, "ops", "run", "-n", "jobs/c", "true").returncode, 69)  # may force, not lock
+        forced = self.run_as(service, "ops", "release", "--force", "--reason", "stuck", "jobs/b")
+        self.assertEqual(forced.returncode, 0, forced.stderr)
+        self.assertEqual(self.run_as(service, "alice", "renew", grant).returncode, 75)
+        self.assertIn('"operation":"ForceRelease"', service.errors())
+        seen = json.loads(self.run_as(service, "alice", "get", "jobs/b", "-o", "json").stdout)
+        self.assertEqual((seen["state"], seen["forced_by"], seen["forced_reason"]), ("free", "ops", "stuck"))
 
     def test_strangers_are_told_what_is_missing(self):
         service = self.serve()

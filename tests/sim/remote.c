@@ -109,6 +109,7 @@ void sim_remote_apply(struct sim_client *client, const struct hf_op *op, int hos
         .layout = &world->layout,
         .arena = &world->arena,
         .owner = principal_of(client),
+        .may_lock = true,
         .may_force = true,
         .now = {true, now_us, now_us},
         .finds_dead = finds_dead,

@@ -183,6 +183,7 @@ static void tell(struct hf_exchange *exchange)
                        : renewed  ? "renewed"
                                   : NULL;
     if (!type) return;
+    if (forced) exchange->operation = "ForceRelease"; /* for the log */
     exchange->token = after.token;
     hf__event(exchange->service->events,
               &(struct hf_change){
@@ -276,11 +277,12 @@ static void meet(struct hf_exchange *exchange, bool is_session)
         is_session ? hf__remote_session_key(arena, remote->wanted) : remote->wanted;
     struct hf_op read;
     if (!is_session) {
-        if (hf__format_holdfast.refuses_name(key) || !hf__may(exchange, HF_RIGHT_LOCK, key)) {
+        remote->may_lock = hf__may(exchange, HF_RIGHT_LOCK, key);
+        remote->may_force = hf__may(exchange, HF_RIGHT_FORCE, key);
+        if (hf__format_holdfast.refuses_name(key) || !(remote->may_lock || remote->may_force)) {
             deny(exchange, "this lock is not yours to ask for");
             return;
         }
-        remote->may_force = hf__may(exchange, HF_RIGHT_FORCE, key);
     }
     hf__format_holdfast.read(remote->layout, arena, key, &read);
     hf__exchange_run(exchange, &read, is_session ? met_session : met_lock);
@@ -364,7 +366,9 @@ static void run_on_key(struct hf_exchange *exchange)
         return;
     }
     if (!is_session) exchange->lock = hf__arena_str(&exchange->arena, key);
-    if (!is_session && writes && !hf__may(exchange, HF_RIGHT_LOCK, key)) {
+    bool may_lock = is_session || hf__may(exchange, HF_RIGHT_LOCK, key);
+    bool may_force = !is_session && hf__may(exchange, HF_RIGHT_FORCE, key);
+    if (writes && !may_lock && !may_force) {
         deny(exchange, "this lock is not yours to take");
         return;
     }
@@ -381,7 +385,8 @@ static void run_on_key(struct hf_exchange *exchange)
         .layout = layout,
         .arena = &exchange->arena,
         .owner = owner_of(exchange),
-        .may_force = !is_session && hf__may(exchange, HF_RIGHT_FORCE, key),
+        .may_lock = may_lock,
+        .may_force = may_force,
         .data_max = service->limits.per_caller[HF_BUDGET_DATA],
         .lease_max_ms = exchange->caller.admin ? 0 : service->limits.lease_ms,
         .finds_dead = finds_dead,
