@@ -59,7 +59,11 @@ static bool is_logged(const struct hf_exchange *exchange)
 /* One line per request. Secrets are not in it: of a grant, a hash. */
 void hf__access_log(const struct hf_exchange *exchange, int64_t took_us, bool received)
 {
-    static const char *const methods[] = {"GET", "POST", "DELETE", "OTHER"};
+    static const char *const methods[] = {[HF_METHOD_GET] = "GET",
+                                          [HF_METHOD_POST] = "POST",
+                                          [HF_METHOD_DELETE] = "DELETE",
+                                          [HF_METHOD_OPTIONS] = "OPTIONS",
+                                          [HF_METHOD_OTHER] = "OTHER"};
     struct hf_service *service = exchange->service;
     struct hf_json_writer json;
     struct hf_buf line;

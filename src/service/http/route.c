@@ -272,7 +272,10 @@ static bool comes_from_elsewhere(struct hf_exchange *exchange)
 
 void hf__route(struct hf_exchange *exchange)
 {
-    static const char *const names[] = {"GET", "POST", "DELETE", "OPTIONS"};
+    static const char *const names[] = {[HF_METHOD_GET] = "GET",
+                                        [HF_METHOD_POST] = "POST",
+                                        [HF_METHOD_DELETE] = "DELETE",
+                                        [HF_METHOD_OPTIONS] = "OPTIONS"};
     struct hf_service *service = exchange->service;
     char allowed[32] = "";
     if (!split(exchange)) {
