@@ -5,8 +5,8 @@
  *   read → (the grant holds it) a grant and its lease, ADOPTING → renewed: HELD
  *
  * The renewal is an ordinary one (lease.c): it is repeated until it is decided, it gives way to
- * others who act for the same grant, and what is promised counts from its first send. Until it is
- * confirmed nothing is promised, nobody here knows of the grant, and its end is that of the job.
+ * other actors of the same grant, and the lease counts from its first send. Until it is confirmed
+ * nothing is promised, nothing else here knows of the grant, and the grant ends with its job.
  */
 #include "lock/inside.h"
 
@@ -49,7 +49,7 @@ const char *hf__refuses_by_grant(const struct hf_record *record, const struct hf
 {
     if (record->damaged) {
         *ret_code = HF_ERR_DAMAGED;
-        return "its record is malformed; inspect it and mend it by hand";
+        return "its record is invalid; repair it by hand";
     }
     if (owner.len > 0 && !hf__slice_eq(claim->owner, owner)) {
         *ret_code = HF_ERR_LOST;
@@ -57,12 +57,12 @@ const char *hf__refuses_by_grant(const struct hf_record *record, const struct hf
     }
     if (record->holder.session.len > 0 || record->member_count > 0) {
         *ret_code = HF_ERR_UNSUPPORTED;
-        return "a session keeps it; renew the session";
+        return "it is kept by a session; renew the session";
     }
     return NULL;
 }
 
-/* Of a record that tells only when its lease ends. */
+/* The rest of a lease of which the record gives only the expiry. */
 static int64_t rest_ms(const struct hf_core *core, const struct hf_claim *claim, int64_t now_us)
 {
     struct hf_interval store = hf__core_store_time(core, now_us);
@@ -70,7 +70,7 @@ static int64_t rest_ms(const struct hf_core *core, const struct hf_claim *claim,
     return store.known && rest > 0 ? rest : 0;
 }
 
-/* The grant and its lease become what the record says, and the lease is renewed. */
+/* Fills the grant and its lease from the record, and renews the lease. */
 static void take_up(struct hf_core *core, struct adoption *adoption, const struct hf_claim *claim,
                     int64_t now_us)
 {
@@ -81,7 +81,7 @@ static void take_up(struct hf_core *core, struct adoption *adoption, const struc
     grant->owner_len = (uint16_t)claim->owner.len;
     memcpy(grant->owner, claim->owner.ptr, claim->owner.len);
     struct hf_slice instance = claim->instance;
-    if (instance.len > HF_INSTANCE_MAX) instance.len = 0; /* not by us, and only for people */
+    if (instance.len > HF_INSTANCE_MAX) instance.len = 0; /* not holdfast's; only for people */
     grant->instance_len = (uint16_t)instance.len;
     grant->owner[claim->owner.len] = '\0';
     if (instance.len) memcpy(grant->owner + claim->owner.len + 1, instance.ptr, instance.len);
@@ -107,7 +107,7 @@ static void take_up(struct hf_core *core, struct adoption *adoption, const struc
     hf__lease_renew(core, lease, now_us);
 }
 
-/* Renewed for somebody who keeps it elsewhere. */
+/* Renewed on behalf of a holder elsewhere. */
 static void let_go(struct hf_core *core, struct hf_grant *grant, int64_t now_us)
 {
     struct hf_lease *lease = grant->lease;
@@ -187,11 +187,11 @@ static void examine(struct hf_core *core, struct adoption *adoption, const struc
     const char *refusal = hf__refuses_by_grant(record, &claim, owner, &code);
     if (!refusal && claim.owner.len > HF_OWNER_MAX) {
         code = HF_ERR_LIMIT;
-        refusal = "the name of its owner is too long";
+        refusal = "its owner is too long";
     }
     if (!refusal && (format->can & HF_NEEDS_CLOCK) && !core->store_time.known) {
         code = HF_ERR_UNSUPPORTED;
-        refusal = "this format needs a clock, and the store does not tell its time";
+        refusal = "this format needs the store's time, and the store does not report it";
     }
     if (!refusal && grant->limit > 0 && adoption->lease_ms > claim.lease_ms &&
         !HF_BUG(READER_GROWS)) {
@@ -300,7 +300,7 @@ void hf__core_adopt(struct hf_core *core, const struct hf_by_grant *which, int64
     send_read(core, adoption, now_us);
 }
 
-/* Nothing that is only being taken up is ours to release. */
+/* Grants that are still being adopted are not this client's to release. */
 void hf__adoptions_fail(struct hf_core *core, int64_t now_us)
 {
     for (struct hf_list *at = core->leases.next, *next; at != &core->leases; at = next) {

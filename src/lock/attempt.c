@@ -3,15 +3,15 @@
  *
  * Invariants
  * A1  Every try has a new grant id, and the attempt remembers the latest ones
- *     with their send times: whatever lands is recognized, and counted from its
- *     own send.
- * A2  A grant is accepted only if it is still worth something by our own clock;
- *     otherwise it is given back.
- * A3  Nobody is taken over on hearsay: a rival is dead by its own record, read
+ *     with their send times: any of them that lands is recognized, and counted
+ *     from its own send.
+ * A2  A grant is accepted only if it is still valid by our own clock; otherwise
+ *     it is given back.
+ * A3  No holder is taken over on hearsay: a rival is dead by its own record, read
  *     in this round, and the write that takes it over depends on that record.
  * A4  All rivals in the way are examined in each round.
- * A5  The result is reported once. A request that is still out when the attempt
- *     ends gives back what it brings.
+ * A5  The result is reported once. If the request that is still out when the
+ *     attempt ends brings a grant, it is given back.
  */
 #include "lock/attempt.h"
 
@@ -97,7 +97,7 @@ void hf__attempt_finish(struct hf_core *core, struct hf_attempt *attempt, int co
     hf__name_report(core, attempt->name);
     if (code != 0 || attempt->use_session) core->own_count -= attempt->own ? 1 : 0;
     if (code != 0) {
-        /* What may have landed, and what the request that is out may bring (A5). */
+        /* Gives back tries that may have landed; the one that is out is left to its answer (A5). */
         bool asks = attempt->request && is_grant_request(attempt->request);
         for (int i = 0; i < attempt->try_count; i++) {
             bool is_out = asks && i == attempt->try_count - 1;
@@ -137,7 +137,7 @@ void hf__attempt_fail_held(struct hf_core *core, struct hf_attempt *attempt, int
                                                           : NULL;
     if (damage)
         hf__error_set(&attempt->error, code,
-                      "lock \"%s\": %sits record is invalid (attribute \"%s\"); look at it",
+                      "lock \"%s\": %sits record is invalid (attribute \"%s\"); repair it",
                       attempt->name->text, prefix, damage);
     else if (by->owner.len > 0)
         hf__error_set(&attempt->error, code, "lock \"%s\": %sheld by %.*s%s%.*s%s",
@@ -147,7 +147,7 @@ void hf__attempt_fail_held(struct hf_core *core, struct hf_attempt *attempt, int
     hf__attempt_finish(core, attempt, code, now_us);
 }
 
-/* Whoever has waited here for others may have asked the store only a moment ago. */
+/* An attempt that queued here may have asked the store only a moment ago. */
 static bool had_time_to_answer(const struct hf_core *core, const struct hf_attempt *attempt,
                                int64_t now_us)
 {
@@ -186,7 +186,7 @@ static void sleep_until(struct hf_core *core, struct hf_attempt *attempt, int64_
                   at_us < attempt->deadline_us ? at_us : attempt->deadline_us);
 }
 
-/* Soon at first, then less and less often; never past the moment when somebody could be dead. */
+/* Soon at first, then less and less often; never past the moment when a rival could be dead. */
 void hf__attempt_wait(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
     if (hf__attempt_is_try(attempt)) {
@@ -204,7 +204,7 @@ void hf__attempt_wait(struct hf_core *core, struct hf_attempt *attempt, int64_t 
     attempt->poll_ms *= 2;
     if (attempt->judge_at_us > now_us && attempt->judge_at_us < at_us) at_us = attempt->judge_at_us;
     sleep_until(core, attempt, at_us);
-    /* What happened while its request was out may have come too late for that (H1). */
+    /* Its request may have read the record before that change (H1). */
     if (attempt->look_again || attempt->asked_hints != core->hints_heard)
         hf__attempt_hint(core, attempt, now_us);
     attempt->look_again = false;
@@ -217,7 +217,7 @@ void hf__attempt_retry(struct hf_core *core, struct hf_attempt *attempt,
 {
     attempt->error = answer->error;
     if (++attempt->failures == TRY_FAILURES && !hf__attempt_is_try(attempt) &&
-        !attempt->want.reports) /* those are told anyway */
+        !attempt->want.reports) /* those callers get reports */
         hf__log(&core->options.log, HF_LOG_WARN, "lock \"%s\": %s; trying again",
                 attempt->name->text, answer->error.message);
     if (hf__attempt_is_try(attempt) && attempt->failures >= TRY_FAILURES) {
@@ -238,7 +238,7 @@ void hf__attempt_retry_for_memory(struct hf_core *core, struct hf_attempt *attem
     hf__attempt_retry(core, attempt, &answer, now_us);
 }
 
-/* Deals with the answers that are alike for every step. True: the step goes on. */
+/* Handles the answers that are alike for every step. True: the step continues. */
 bool hf__attempt_step(struct hf_core *core, struct hf_attempt *attempt, struct hf_request *request,
                       const struct hf_answer *answer, int64_t now_us)
 {
@@ -281,7 +281,7 @@ bool hf__answer_decided(const struct hf_answer *answer)
     return class == HF_ANSWER_OK || class == HF_ANSWER_REFUSED;
 }
 
-/* The same for steps that an unknown outcome sends back to reading. */
+/* The same for steps that read again after an unknown outcome. */
 bool hf__attempt_decided_step(struct hf_core *core, struct hf_attempt *attempt,
                               struct hf_request *request, const struct hf_answer *answer,
                               int64_t now_us)
@@ -344,19 +344,19 @@ static void granted(struct hf_core *core, struct hf_attempt *attempt, int at,
         attempt->judge_at_us = HF_NEVER;
         if (hf__attempt_is_try(attempt))
             hf__attempt_end(core, attempt, HF_ERR_TIMED_OUT,
-                            "granted too late to be of use; given back", now_us);
+                            "granted too late to be valid; given back", now_us);
         else hf__attempt_wait(core, attempt, now_us);
         return;
     }
     struct hf_grant *grant = attempt->grant;
     grant->id = try.grant;
-    /* What a reader wrote may have grown since, by those who came in behind it. */
+    /* Where the store does not count, later readers may have raised the record's token. */
     bool counts = !core->options.format->next_token && record->exists;
     grant->token = counts ? record->token : try.token;
     grant->since_unix_ms = record->since_unix_ms;
     grant->taken_over = try.take;
     grant->alone = record->member_count == 1 || record->readers == 1;
-    if (!record->exists && attempt->want.has_data) { /* a put says nothing of what it wrote */
+    if (!record->exists && attempt->want.has_data) { /* a put does not return what it wrote */
         attempt->stored = attempt->want.data;
         attempt->has_stored = true;
     }
@@ -480,7 +480,7 @@ static void tried(struct hf_core *core, struct hf_request *request, const struct
         look(core, attempt, answer->has_item, answer->item, now_us);
         return;
     case HF_ANSWER_UNSURE:
-        /* A new try finds out; for a shared lock the token has to be fetched. */
+        /* The next try finds out; for a shared lock the token has to be fetched. */
         attempt->read_next = attempt->use_session && attempt->want.limit > 0;
         hf__attempt_retry(core, attempt, answer, now_us);
         return;
@@ -501,7 +501,8 @@ void hf__attempt_try(struct hf_core *core, struct hf_attempt *attempt, bool take
 {
     if (needs_clock(core) && !core->store_time.known) {
         hf__attempt_end(core, attempt, HF_ERR_UNSUPPORTED,
-                        "this format needs a clock, and the store does not tell its time", now_us);
+                        "this format needs the store's time, and the store does not report it",
+                        now_us);
         return;
     }
     struct hf_request *request =
@@ -513,7 +514,7 @@ void hf__attempt_try(struct hf_core *core, struct hf_attempt *attempt, bool take
     const struct hf_layout *layout = &core->options.layout;
     struct hf_try *try = new_try(core, attempt, now_us);
     try->take = take;
-    /* A record that shows a holder is for taking over, and says nothing of a free lock. */
+    /* A record that shows a holder serves to take over; it says nothing about a free lock. */
     bool has_seen = attempt->looked &&
                     (take || !hf__record_is_held(&attempt->record) || hf__attempt_joins(attempt));
     const struct hf_record *seen = has_seen ? &attempt->record : NULL;
@@ -542,7 +543,7 @@ static void resolved(struct hf_core *core, struct hf_request *request,
     else hf__attempt_retry(core, attempt, answer, now_us);
 }
 
-/* A shared try that landed unheard: its token is one that is fetched now. */
+/* A shared try that landed without an answer: fetches its token. */
 static void resolve(struct hf_core *core, struct hf_attempt *attempt, int at, int64_t now_us)
 {
     struct hf_try try = attempt->tries[at];
@@ -583,7 +584,7 @@ static void send_read(struct hf_core *core, struct hf_attempt *attempt, int64_t 
 
 /* ---- what a record means ---- */
 
-/* What a record means for the attempt: granted, free, or somebody is in the way. */
+/* Decides what a record means for the attempt: granted, free, or held. */
 static void look(struct hf_core *core, struct hf_attempt *attempt, bool has_item,
                  struct hf_item item, int64_t now_us)
 {
@@ -603,7 +604,7 @@ static void look(struct hf_core *core, struct hf_attempt *attempt, bool has_item
     hf__attempt_noticed(core, attempt, now_us);
     if (attempt->has_intent &&
         !(attempt->record.has_intent && hf__id_is(&attempt->intent, attempt->record.intent.grant)))
-        attempt->has_intent = false; /* it got lost, or was taken away: declare it again */
+        attempt->has_intent = false; /* it was lost or removed: declare it again */
     for (int i = attempt->try_count - 1; i >= 0; i--) {
         struct hf_claim claim;
         claim_of(core, attempt, &attempt->tries[i], &claim);
@@ -632,7 +633,7 @@ void hf__attempt_go(struct hf_core *core, struct hf_attempt *attempt, int64_t no
         hf__attempt_end(core, attempt, HF_ERR_LOST, "the session has ended", now_us);
         return;
     }
-    /* A token begins with the store's time: what was heard long ago has fallen behind. */
+    /* A token starts at the low end of the store's time, which falls behind as it ages. */
     const struct hf_format *format = core->options.format;
     if (format->reads_first && !attempt->looked && format->reads_first(&core->options.layout))
         attempt->read_next = true;

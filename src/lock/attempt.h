@@ -1,34 +1,34 @@
-/* What the files of an attempt share: attempt.c, queue.c and rival.c. Private to them. */
+/* Shared by the files of an attempt (attempt.c, queue.c, rival.c), and private to them. */
 #ifndef HF_LOCK_ATTEMPT_H
 #define HF_LOCK_ATTEMPT_H
 
 #include "lock/inside.h"
 
-/* Whether it wants an answer at once. */
+/* Whether the caller wants an answer at once. */
 bool hf__attempt_is_try(const struct hf_attempt *attempt);
-/* A reader in front of readers who keep their own leases. */
+/* A reader that joins readers who keep their own leases. */
 bool hf__attempt_joins(const struct hf_attempt *attempt);
 bool hf__attempt_wants_session(const struct hf_attempt *attempt);
-/* The live session that is to keep the lock; NULL: it is being made, or has ended. */
+/* The live session that will keep the lock; NULL: it is being created, or has ended. */
 struct hf_lease *hf__attempt_session(struct hf_core *core, const struct hf_attempt *attempt,
                                      int64_t now_us);
 
-/* A request of the attempt, of which there is one at a time. NULL: it tries again later. */
+/* A request of the attempt, which has one at a time. NULL: it retries later. */
 struct hf_request *hf__attempt_request(struct hf_core *core, struct hf_attempt *attempt,
                                        enum hf_request_kind kind, hf_request_fn done,
                                        int64_t now_us);
 
-/* Deals with the answers that are alike for every step. True: the step goes on. */
+/* Handles the answers that are alike for every step. True: the step continues. */
 bool hf__attempt_step(struct hf_core *core, struct hf_attempt *attempt, struct hf_request *request,
                       const struct hf_answer *answer, int64_t now_us);
-/* The same for steps that an unknown outcome sends back to reading. */
+/* The same for steps that read again after an unknown outcome. */
 bool hf__attempt_decided_step(struct hf_core *core, struct hf_attempt *attempt,
                               struct hf_request *request, const struct hf_answer *answer,
                               int64_t now_us);
-/* The store has said yes or no. */
+/* The store has granted or refused the request. */
 bool hf__answer_decided(const struct hf_answer *answer);
 
-/* What comes next. Each may end the attempt. */
+/* The next step. Each may end the attempt. */
 void hf__attempt_go(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
 void hf__attempt_try(struct hf_core *core, struct hf_attempt *attempt, bool take, int64_t now_us);
 void hf__attempt_wait(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
@@ -38,16 +38,16 @@ void hf__attempt_retry_for_memory(struct hf_core *core, struct hf_attempt *attem
 void hf__attempt_end(struct hf_core *core, struct hf_attempt *attempt, int code, const char *why,
                      int64_t now_us);
 
-/* Everybody in the way, by the attempt's record. False when out of memory. */
+/* Lists all rivals in the attempt's record. False when out of memory. */
 bool hf__rivals_list(struct hf_attempt *attempt);
-/* Looks at those who are left, and then acts. */
+/* Examines the rivals that are left, then acts. */
 void hf__rivals_examine(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
 
 /* ---- attempt.c and queue.c ---- */
 
-/* The result: reported once (A5). */
+/* Reports the result, once (A5). */
 void hf__attempt_finish(struct hf_core *core, struct hf_attempt *attempt, int code, int64_t now_us);
-/* Somebody holds it, and the message says who. */
+/* The lock is held; the message names the holder. */
 void hf__attempt_fail_held(struct hf_core *core, struct hf_attempt *attempt, int code,
                            int64_t now_us);
 void hf__attempt_ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us);
@@ -55,22 +55,22 @@ void hf__attempt_destroy(struct hf_core *core, struct hf_attempt *attempt);
 
 /* ---- hint.c ---- */
 
-/* It sleeps, or does not any more. */
+/* Adds it to, or removes it from, the waiting attempts. */
 void hf__attempt_set_waiting(struct hf_core *core, struct hf_attempt *attempt, bool waits);
-/* It is to look soon. */
+/* Makes it poll soon. */
 void hf__attempt_hint(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
-/* It has looked at the record. */
+/* It has read the record. */
 void hf__attempt_noticed(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
-/* Whether polling may rest on them. */
+/* Whether polling may rely on hints. */
 bool hf__hints_are_trusted(const struct hf_core *core, int64_t now_us);
 
 /* ---- report.c ---- */
 
-/* Remembers who is in its way, while that can be said. */
+/* Remembers its blocker, if known. */
 void hf__attempt_note_blocker(const struct hf_core *core, struct hf_attempt *attempt);
-/* Something about its wait may have changed. */
+/* Its wait may have changed. */
 void hf__attempt_report(struct hf_core *core, struct hf_attempt *attempt);
-/* The same of everybody who waits for the lock here. */
+/* The same for all attempts that wait for the lock here. */
 void hf__name_report(struct hf_core *core, const struct hf_name *name);
 
 void hf__name_refuse_tries(struct hf_core *core, struct hf_name *name, int64_t now_us);

@@ -25,7 +25,7 @@ enum hf_answer_class hf__classify(const struct hf_answer *answer)
     case 0: return HF_ANSWER_OK;
     case HF_ERR_CONDITION: return HF_ANSWER_REFUSED;
     case HF_ERR_OUTCOME_UNKNOWN:
-        /* With an item it is a refusal that our own earlier send may have caused. */
+        /* With an item it is a refusal, which our own earlier send may have caused. */
         return answer->has_item ? HF_ANSWER_REFUSED : HF_ANSWER_UNSURE;
     case HF_ERR_UNREACHABLE:
     case HF_ERR_THROTTLED:
@@ -62,7 +62,7 @@ void hf__alarm_done(struct hf_core *core, struct hf_alarm *alarm)
 void hf__alarm_set(struct hf_core *core, struct hf_alarm *alarm, int64_t at_us)
 {
     if (at_us == HF_NEVER) hf__heap_remove(&core->alarms, &alarm->node);
-    else hf__heap_set(&core->alarms, &alarm->node, at_us); /* has its place reserved */
+    else hf__heap_set(&core->alarms, &alarm->node, at_us); /* its place is reserved */
 }
 
 int64_t hf__core_next_us(const struct hf_core *core)
@@ -99,7 +99,7 @@ struct hf_request *hf__request_new(struct hf_core *core, enum hf_request_kind ki
 
 void hf__request_send(struct hf_core *core, struct hf_request *request)
 {
-    request->op.attempts = 1; /* when to try again is for the protocol to say */
+    request->op.attempts = 1; /* the protocol decides when to retry */
     request->op.timeout_ms = (int)core->options.request_timeout_ms;
     hf__list_append(&core->requests, &request->node);
 }
@@ -122,7 +122,7 @@ void hf__core_learn_time(struct hf_core *core, const struct hf_answer *answer)
                                answer->store.hi_unix_us, answer->received_boot_us,
                                answer->received_boot_us)) {
         hf__log(&core->options.log, HF_LOG_WARN,
-                "the store's time contradicts what it said before; it is learnt anew");
+                "the store's time contradicts its earlier answers; measuring it again");
     }
 }
 
@@ -139,7 +139,7 @@ void hf__core_answer(struct hf_core *core, struct hf_request *request,
     hf__free(request);
 }
 
-/* ---- time and chance ---- */
+/* ---- time and randomness ---- */
 
 struct hf_interval hf__core_store_time(const struct hf_core *core, int64_t now_us)
 {
@@ -207,7 +207,7 @@ static void grow_names(struct hf_core *core)
 {
     size_t buckets = core->name_buckets * 2;
     struct hf_name **names = hf__calloc(buckets, sizeof(struct hf_name *));
-    if (!names) return; /* longer chains, that is all */
+    if (!names) return; /* then the chains get longer, no more */
     for (size_t i = 0; i < core->name_buckets; i++) {
         while (core->names[i]) {
             struct hf_name *name = core->names[i];
@@ -312,7 +312,7 @@ static struct hf_grant *next_held(struct hf_core *core)
 {
     for (struct hf_list *at = core->leases.next; at != &core->leases; at = at->next) {
         struct hf_lease *lease = HF_CONTAINER(at, struct hf_lease, node);
-        /* Those being released are moved to the end of their list. */
+        /* Grants that are being released are at the end of their list. */
         if (hf__list_empty(&lease->grants)) continue;
         struct hf_grant *grant = HF_CONTAINER(lease->grants.next, struct hf_grant, of_lease);
         if (grant->state == HF_GRANT_HELD) return grant;
@@ -326,7 +326,7 @@ static void finish_closing(struct hf_core *core)
     hf__alarm_set(core, &core->closing_alarm, HF_NEVER);
 }
 
-/* A window of releases at a time; then the session; then it is done. */
+/* Releases a window of grants at a time, then ends the sessions. */
 static void close_some(struct hf_core *core, int64_t now_us)
 {
     if (now_us >= core->close_by_us) {
@@ -369,7 +369,7 @@ static void close_some(struct hf_core *core, int64_t now_us)
             hf__lease_end(core, session, HF_REASON_CLOSED, 0, NULL, now_us);
         }
     }
-    /* What attempts left on the way comes back, and is given back. */
+    /* Waits for requests that attempts left in flight: the grants they bring are given back. */
     if (core->grant_count == 0 && hf__list_empty(&core->errands) && core->outstanding == 0) {
         finish_closing(core);
         return;
@@ -395,7 +395,7 @@ void hf__core_refuse(struct hf_core *core, const struct hf_error *error, int64_t
             next = name->next;
             name->refs++;
             while (!hf__list_empty(&name->attempts)) {
-                /* From the end, so that nobody moves up to the front and begins. */
+                /* From the end, so that no attempt moves up to the front and starts. */
                 hf__attempt_fail(core,
                                  HF_CONTAINER(name->attempts.prev, struct hf_attempt, of_name),
                                  error, now_us);

@@ -1,35 +1,35 @@
 /*
- * The protocol of one client, as a machine: an event and the time go in,
- * requests and news come out. No I/O, no clock, no thread, no global; the
+ * The protocol of one client, as a state machine: an event and the time go in,
+ * requests and news come out. No I/O, no clock, no thread, no global state; the
  * library drives it from sockets, the simulator from a seed.
  *
  * Nouns
- *   name     a lock name that somebody in this client holds or wants; its queue
+ *   name     a lock name that this client holds or wants, with its queue
  *   attempt  one acquire on its way (attempt.c; its rivals: rival.c; its turn: queue.c)
  *   grant    one lock that is held, until its final event (grant.c)
- *   lease    what keeps grants alive: one grant's own, or a session (lease.c)
- *   adoption a grant that somebody else acquired is taken up from its record (adopt.c)
+ *   lease    keeps grants alive: one grant's own lease, or a session (lease.c)
+ *   adoption taking up a grant that another process acquired, from its record (adopt.c)
  *   errand   a conditional write that must get done, and is repeated (errand.c)
- *   force    an operator's release of somebody else's lock (force.c)
- *   report   how a wait stands, for whoever waits (report.c)
+ *   force    an operator's release of a lock that another client holds (force.c)
+ *   report   the state of a wait, for the waiting caller (report.c)
  *
  * Invariants
- * C1  Time first: every input runs all alarms that are due before it is looked
- *     at. So an answer that comes after a lease has ended cannot revive it.
+ * C1  Time first: every input runs all alarms that are due before it is handled.
+ *     So an answer that arrives after a lease has ended cannot revive it.
  * C2  A lease is counted from before the first send of the write that was
  *     confirmed, less the margin. A challenger counts from after its read.
  * C3  An object reports its end exactly once: an attempt in `finished`, a grant
  *     in `events`, a job in `jobs`. Nothing of it is sent after that, except to
  *     give back what may still arrive.
- * C4  Every request that is handed out gets exactly one answer, also after its
+ * C4  Every request that is handed out gets exactly one answer, even after its
  *     owner has ended.
- * C5  Ending and reporting need no memory: whatever they need was allocated when
- *     the object was made. A request that cannot be built is a request that
- *     failed, and is tried again.
- * C6  Several may act for one grant: other processes that were told it, services
- *     on the same table. What the record says counts, not what was written here
- *     last; every write about a grant names the version that it has seen; a lease
- *     only grows; nothing is promised by another's write.
+ * C5  Ending and reporting need no memory: all that they need was allocated when
+ *     the object was made. A request that cannot be built counts as one that
+ *     failed, and is retried.
+ * C6  Several actors may act for one grant: other processes that know it, services
+ *     on the same table. The record counts, not the last write made here; every
+ *     write about a grant names the version that it has seen; a lease only grows;
+ *     a write by another actor promises nothing here.
  *
  * Transitions
  *   attempt  QUEUED → SESSION → TRYING ⇄ EXAMINING ⇄ WAITING → over
@@ -72,17 +72,17 @@ struct hf_core_options {
     int margin_per_mille;
     enum hf_expiry_mode judge;
     enum hf_session_use session;
-    size_t own_leases;        /* AUTO: so many locks keep their own lease */
-    bool hold_on_unavailable; /* K2's exception, for those who ask for it */
+    size_t own_leases;        /* AUTO: the number of locks that keep their own lease */
+    bool hold_on_unavailable; /* K2's exception, for callers that ask for it */
     /*
-     * Others act for the grants of this client as a matter of course, as callers of services on one
-     * table do. So nothing is said from memory: whoever asks is answered by the store, whoever
-     * waits asks it, and a lease that ends here has expired only if the record agrees.
+     * Other actors act for the grants of this client as a matter of course, as callers of services
+     * on one table do. So nothing is answered from memory: every question goes to the store,
+     * waiters poll it, and a lease that ends here has expired only if the record agrees.
      */
     bool by_grant;
-    /* The store tells when something may have changed (hf__core_hint): who waits looks less often. */
+    /* The store announces that something may have changed (hf__core_hint), so waiters poll less. */
     bool hints;
-    /* The store carries out requests in the order in which they are sent, as far as they arrive. */
+    /* The store executes requests in the order in which they are sent, if they arrive at all. */
     bool ordered;
     uint64_t (*draw)(void *user); /* 64 random bits */
     void *draw_user;
@@ -96,13 +96,13 @@ enum hf_request_kind {
     HF_REQUEST_TRY,
     HF_REQUEST_TAKE,
     HF_REQUEST_RESOLVE,
-    HF_REQUEST_JUDGE, /* reading or ending somebody's session */
+    HF_REQUEST_JUDGE, /* reading or ending another client's session */
     HF_REQUEST_REAP,
     HF_REQUEST_INTENT,
     HF_REQUEST_SESSION, /* creating ours */
     HF_REQUEST_RENEW,
     HF_REQUEST_ERRAND,
-    HF_REQUEST_ADOPT, /* reading what somebody acts for by grant */
+    HF_REQUEST_ADOPT, /* reading the record of a lock that is acted for by grant */
     HF_REQUEST_FORCE,
 };
 enum { HF_REQUEST_KINDS = HF_REQUEST_FORCE + 1 };
@@ -110,7 +110,7 @@ extern const char *const hf__request_names[HF_REQUEST_KINDS];
 
 struct hf_request {
     struct hf_list node;
-    struct hf_arena arena; /* the operation's, and good for its answer */
+    struct hf_arena arena; /* the operation's memory, also for parsing its answer */
     struct hf_op op;
     enum hf_request_kind kind;
     struct hf_slice about; /* the lock or session, for traces; in the arena */
@@ -157,11 +157,11 @@ struct hf_lease {
     uint32_t refs;
     enum hf_lease_state state;
     bool is_session;
-    bool opened;   /* a session that somebody asked for, and renews and closes by hand */
+    bool opened;   /* a session that a caller asked for, and renews and closes itself */
     bool leaving;  /* … and has closed: it ends with the last of its locks */
     bool stopped;  /* its grant is being released: no more renewals */
     bool adopting; /* its grant was taken up from the record, and nothing is promised yet */
-    bool others;   /* somebody else acted for its grant, or may have: they may have promised more */
+    bool others;   /* another actor served its grant, or may have: it may have promised more */
     struct hf_id id;
     int64_t version; /* confirmed, or seen in the record */
     struct hf_id by; /* the write that made it */
@@ -172,7 +172,7 @@ struct hf_lease {
     int64_t wanted_ms;      /* of the next renewal; never less than lease_ms */
 
     struct hf_list of_opened;   /* core->opened */
-    struct hf_job *job;         /* of whoever opens, closes or adopts it */
+    struct hf_job *job;         /* of the call that opens, closes or adopts it */
     char *owner;                /* of an opened session … */
     char *instance;             /* … in the same piece of memory */
     struct hf_errand *release;  /* of its grant, waiting for a renewal to come back */
@@ -183,14 +183,14 @@ struct hf_lease {
     int64_t pending_lease_ms;
     int64_t pending_expires_unix_ms;
     int64_t renew_at_us;
-    int overtaken;         /* renewals in a row that others were quicker than */
-    int late;              /* creations in a row that were confirmed too late to be of use */
+    int overtaken;         /* renewals in a row that another actor was faster than */
+    int late;              /* creations in a row that were confirmed too late to be useful */
     int failures;          /* in a row */
     int64_t failing_us;    /* since when */
     int failure_code;      /* the last one's */
     int64_t warn_least_ms; /* of any grant; HF_NEVER: none */
-    bool warned;           /* somebody was, since the last renewal */
-    int64_t idle_us;       /* a session without locks since; 0: it has some */
+    bool warned;           /* a holder was warned since the last renewal */
+    int64_t idle_us;       /* since when this session has had no locks; 0: it has some */
     uint32_t renewals;     /* for spacing the re-reads */
 };
 
@@ -199,7 +199,7 @@ struct hf_lease {
 enum hf_grant_state {
     HF_GRANT_HELD,
     HF_GRANT_ADOPTING, /* taken up from its record; not confirmed yet */
-    HF_GRANT_EXPIRING, /* by_grant: its time here is up, and the record is being asked */
+    HF_GRANT_EXPIRING, /* by_grant: its time here is up, and the record is being read */
     HF_GRANT_RELEASING,
     HF_GRANT_ENDED,
 };
@@ -209,7 +209,7 @@ struct hf_grant {
     struct hf_list of_name;
     struct hf_list of_lease;
     struct hf_list event;
-    struct hf_list errands; /* on their way for it */
+    struct hf_list errands; /* errands under way for this grant */
     struct hf_name *name;
     struct hf_lease *lease;
     void *user;
@@ -219,24 +219,23 @@ struct hf_grant {
     int32_t limit;    /* 0: exclusive */
     uint32_t entries; /* re-entrant acquires */
     int64_t warn_ms;
-    char *detail; /* who took it, who forced it and why; NULL: nothing to say */
+    char *detail; /* who took it, or who forced it and why; NULL: nothing to report */
     int16_t code; /* the store's error behind the reason, or 0 */
     uint8_t state;
     uint8_t reason;
     uint8_t pending; /* HF_EVENT_IS_… */
     bool warned;
-    bool alone; /* shared: nobody else was inside when it was granted */
+    bool alone; /* shared: it was the only holder when it was granted */
     bool taken_over;
     bool passing; /* adopted, and let go once it has been renewed */
     uint16_t owner_len;
     uint16_t instance_len;
-    char owner
-        []; /* who asked for it ("": the client's), and, behind its terminator, which instance */
+    char owner[]; /* who asked for it ("": the client's owner), then, after its NUL, the instance */
 };
 
 /* ---- jobs: calls that end with one code ---- */
 
-/* A lease, as it was confirmed by the store. */
+/* A lease as confirmed by the store. */
 struct hf_confirmed {
     int64_t token;
     int64_t lease_ms;
@@ -249,10 +248,10 @@ struct hf_job {
     int code;
     struct hf_error error;
     int64_t need_until_us;  /* ensure */
-    struct hf_grant *grant; /* ensure; of an adoption that keeps it, the result: the caller's */
+    struct hf_grant *grant; /* ensure; in a keeping adoption the result, which the caller owns */
     struct hf_confirmed confirmed; /* of an adoption */
     bool already;                  /* a release by grant: it had been released before */
-    bool calls_back;               /* for whoever drives the core: nobody waits for it */
+    bool calls_back;               /* a completion callback is due; no thread waits for it */
     void *user;
 };
 
@@ -261,7 +260,7 @@ struct hf_job {
 struct hf_want {
     struct hf_slice name;
     int64_t limit;      /* 0: exclusive; HF_READERS_LIMIT: shared */
-    int64_t timeout_ms; /* 0: try; HF_NEVER: for ever */
+    int64_t timeout_ms; /* 0: try; HF_NEVER: no limit */
     int64_t lease_ms;   /* 0: the client's; otherwise the lock keeps its own lease */
     int64_t warn_ms;    /* 0: the client's */
     bool has_data;
@@ -270,11 +269,11 @@ struct hf_want {
     struct hf_item extra;
     bool only_if_exists;
     bool reentrant;
-    bool stubborn;            /* no error ends it: a campaign */
-    bool reports;             /* somebody wants to know how the wait stands (report.c) */
+    bool stubborn;            /* no error ends it: an election campaign */
+    bool reports;             /* the caller wants to know how the wait stands (report.c) */
     struct hf_slice owner;    /* empty: the client's */
-    struct hf_slice instance; /* empty: not said */
-    struct hf_lease *session; /* an opened one that is to keep the lock; NULL: as the client does */
+    struct hf_slice instance; /* empty: not given */
+    struct hf_lease *session; /* an opened session that keeps the lock; NULL: by options */
     void *user;
 };
 
@@ -286,7 +285,7 @@ struct hf_try {
     struct hf_lease *session; /* NULL: own lease; counted */
     int64_t sent_us;
     int64_t expires_unix_ms;
-    int64_t token; /* where the format counts itself */
+    int64_t token; /* where the store does not count tokens */
     bool unsure;   /* its outcome is not known */
     bool take;     /* from a holder that was found dead */
 };
@@ -306,15 +305,15 @@ struct hf_rival {
     bool done; /* reaped */
 };
 
-/* How a wait stands. The texts last until the core is fed again. */
+/* The state of a wait. The texts are valid until the core's next input. */
 struct hf_report {
     struct hf_slice owner;    /* of the holder; empty: not known */
     struct hf_slice instance; /* likewise */
     int64_t holders;
     int64_t since_unix_ms;
     int64_t expires_unix_ms;
-    int64_t ahead;     /* attempts of this client that come first */
-    int64_t silent_us; /* since the store last answered; 0: nothing is amiss */
+    int64_t ahead;     /* attempts of this client that are earlier in the queue */
+    int64_t silent_us; /* since the store last answered; 0: it answers */
     int failures;
     const struct hf_error *error; /* the last failure; NULL: none */
 };
@@ -338,15 +337,15 @@ struct hf_attempt {
 
     enum hf_attempt_state state;
     bool over;  /* the result has been reported */
-    bool taken; /* … and fetched: the attempt goes with its last request */
+    bool taken; /* … and fetched: the attempt is freed with its last request */
     bool use_session;
     bool read_next; /* the next step is to read, not to try */
     bool heard;     /* the store answered at least once */
     int failures;
-    int64_t asked_us;  /* when it was first asked; 0: not yet */
-    int64_t silent_us; /* when the first request was sent that has failed since it last answered */
-    struct hf_list report; /* core->reports: there may be something new to say … */
-    uint64_t reported;     /* … and this, as a hash, was said last */
+    int64_t asked_us;      /* when it was first asked; 0: not yet */
+    int64_t silent_us;     /* when the first of the requests in a row that failed was sent */
+    struct hf_list report; /* core->reports: there may be news … */
+    uint64_t reported;     /* … and this is a hash of the last report */
     int rushes;            /* tries without waiting in between */
     int64_t began_us;
     int64_t deadline_us;
@@ -354,11 +353,11 @@ struct hf_attempt {
     int64_t wake_us;
     struct hf_list of_waiting; /* core->waiting: in WAITING */
     int64_t looked_us;         /* when it last began to wait */
-    uint64_t asked_hints;      /* as many had been heard when it last asked the store */
-    uint64_t seen_hints;       /* … when it last saw the record … */
-    uint64_t seen;             /* … of which this is a hash; 0: it has not */
-    bool look_again;           /* somebody here let go while its request was out */
-    int64_t hint_gap_us;       /* no hint makes it look again before that has passed */
+    uint64_t asked_hints;      /* the number of hints heard when it last asked the store */
+    uint64_t seen_hints;       /* … and when it last saw the record … */
+    uint64_t seen;             /* … of which this is a hash; 0: not seen yet */
+    bool look_again;           /* the lock was released here while its request was out */
+    int64_t hint_gap_us;       /* hints do not make it poll again before this time has passed */
     struct hf_request *request;
     struct hf_try tries[HF_TRIES_KEPT]; /* newest last */
     int try_count;
@@ -386,17 +385,17 @@ struct hf_core {
     struct hf_list jobs;
     struct hf_list leases;
     struct hf_list errands;
-    struct hf_list spares; /* errands that nobody needs yet: for giving up locks without memory */
+    struct hf_list spares; /* errands in reserve, so that locks can be given up without memory */
     struct hf_list forces;
     struct hf_list adoptions;
     struct hf_list session_waiters;
     struct hf_list waiting; /* attempts */
     size_t waiting_count;
     uint64_t hints_heard;
-    size_t hints_left; /* of those who wait: not told of the last one yet */
+    size_t hints_left; /* waiters that have not been told of the last hint yet */
     struct hf_alarm hint_alarm;
-    int64_t doubt_until_us; /* somebody changes things without a hint */
-    bool wants_hints;       /* somebody has had to wait */
+    int64_t doubt_until_us; /* until then polling does not rely on hints (H3) */
+    bool wants_hints;       /* an attempt has had to wait */
     struct hf_list reports; /* attempts */
     size_t reporting_count; /* attempts that are on their way and report */
     struct hf_list opened;  /* sessions */
@@ -420,27 +419,27 @@ struct hf_core {
     bool ending_session;
     int64_t close_by_us;
     size_t releasing;   /* grants whose release was begun by closing */
-    size_t unconfirmed; /* grants that ended so since closing began */
+    size_t unconfirmed; /* grants that ended unconfirmed since closing began */
 };
 
 int hf__core_init(struct hf_core *core, const struct hf_core_options *options,
                   struct hf_error *reterr);
 
-/* No request may be outstanding. Grants and attempts that were handed out are not freed. */
+/* No request may be outstanding. Does not free grants and attempts that were handed out. */
 void hf__core_free(struct hf_core *core);
 
-/* Inputs. `now` never goes back. */
+/* Inputs. `now` never goes backwards. */
 void hf__core_tick(struct hf_core *core, int64_t now_us);
 void hf__core_answer(struct hf_core *core, struct hf_request *request,
                      const struct hf_answer *answer, int64_t now_us);
-/* Whether a holder with these signs of life is dead; it is observed from the first such question on. */
+/* Whether a holder with these signs of life is dead. The first call begins its observation. */
 bool hf__core_finds_dead(struct hf_core *core, const struct hf_liveness *liveness, int64_t now_us);
 
-/* Something in the store may have changed, or nothing: those who wait look soon. */
+/* Something in the store may have changed, or not: waiters poll soon. */
 void hf__core_hint(struct hf_core *core, int64_t now_us);
-/* Whether anybody waits, for whom the driver is to be woken; if not, that is all there is to do. */
+/* Whether an attempt waits, for which hf__core_hint must be called; if not, this call is enough. */
 bool hf__core_heeds_hint(struct hf_core *core);
-/* Copies what it is given. The attempt stays until it has been fetched from `finished`. */
+/* Copies its arguments. The attempt exists until it has been fetched from `finished`. */
 int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t now_us,
                      struct hf_attempt **ret, struct hf_error *reterr);
 void hf__core_cancel(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
@@ -450,10 +449,10 @@ struct hf_release {
     struct hf_slice data;
     enum hf_reason reason; /* RELEASED or CLOSED */
 };
-/* False if the lock is not held any more. A re-entrant lock only counts down. */
+/* False if the lock is no longer held. Of a re-entrant lock, only the count goes down. */
 bool hf__core_release(struct hf_core *core, struct hf_grant *grant, const struct hf_release *how,
                       int64_t now_us);
-/* Stops caring for a lock without releasing it. */
+/* Stops tracking a lock without releasing it. */
 void hf__core_abandon(struct hf_core *core, struct hf_grant *grant, int64_t now_us);
 
 /* Jobs: each ends in `jobs`. */
@@ -462,13 +461,13 @@ void hf__core_ensure(struct hf_core *core, struct hf_grant *grant, int64_t at_le
 void hf__core_set_data(struct hf_core *core, struct hf_grant *grant, bool has_data,
                        struct hf_slice data, struct hf_job *job, int64_t now_us);
 /*
- * Sessions of their own, for those who take locks on behalf of others. The job says when it
- * can be used; who keeps it longer than until it ends counts a reference. Closing releases its
- * locks first. One that is left ends in memory alone, with its locks: nothing is written.
+ * Opened sessions, for callers that take locks on behalf of others. The job ends when the session
+ * can be used; a caller that needs it beyond its end counts a reference. Closing releases its
+ * locks first. Leaving a session ends it and its locks in memory only: nothing is written.
  */
 struct hf_session_want {
     struct hf_slice owner;
-    struct hf_slice instance; /* empty: not said */
+    struct hf_slice instance; /* empty: not given */
     int64_t lease_ms;
 };
 int hf__core_session_open(struct hf_core *core, const struct hf_session_want *want,
@@ -480,9 +479,9 @@ void hf__core_session_close(struct hf_core *core, struct hf_lease *session, stru
                             int64_t now_us);
 void hf__core_leave_all(struct hf_core *core, int64_t now_us);
 void hf__lease_unref(struct hf_core *core, struct hf_lease *lease);
-/* How many want this lock here. */
+/* The number of attempts on this lock here. */
 size_t hf__core_queue(const struct hf_core *core, struct hf_slice name);
-/* One of them after the other, first in line first; `at` is NULL at first, as is the end. */
+/* Walks them, first in line first: `at` is NULL at the start, the result NULL at the end. */
 struct hf_attempt *hf__core_next_in_line(const struct hf_core *core, struct hf_slice name,
                                          const struct hf_attempt *at);
 
@@ -494,8 +493,8 @@ struct hf_by_grant {
     struct hf_slice name;
     struct hf_id grant;
     int64_t limit;         /* 0: exclusive; HF_READERS_LIMIT: shared */
-    struct hf_slice owner; /* whose the grant must be; empty: anybody's */
-    bool keep;             /* adopt: it is held here from then on; otherwise it is only renewed */
+    struct hf_slice owner; /* the owner that the record must have; empty: any */
+    bool keep;             /* adopt: held here from then on; false: only renewed */
     void *user;            /* of a grant that is kept */
 };
 /*
@@ -510,10 +509,10 @@ void hf__core_release_by_grant(struct hf_core *core, const struct hf_by_grant *w
 void hf__core_force(struct hf_core *core, struct hf_slice name, struct hf_slice by,
                     struct hf_slice reason, int64_t timeout_ms, struct hf_job *job, int64_t now_us);
 
-/* Releases everything, then ends the session; `closed` says when. */
+/* Releases everything, then ends the session; `closed` is set when done. */
 void hf__core_close(struct hf_core *core, int64_t limit_ms, int64_t now_us);
 
-/* What any answer says of the store's time, and what is known of it. */
+/* Learns the store's time from any answer; returns what is known of it. */
 void hf__core_learn_time(struct hf_core *core, const struct hf_answer *answer);
 struct hf_interval hf__core_store_time(const struct hf_core *core, int64_t now_us);
 
@@ -542,7 +541,7 @@ void hf__grant_free(struct hf_core *core, struct hf_grant *grant);
 struct hf_slice hf__grant_owner(const struct hf_core *core, const struct hf_grant *grant);
 struct hf_slice hf__grant_instance(const struct hf_grant *grant);
 
-/* How long the grant is certain to be held; 0: not any more, or not certain. */
+/* How long the grant is certain to be held; 0: no longer, or not certain. */
 static inline int64_t hf__grant_left_us(const struct hf_grant *grant, int64_t now_us)
 {
     if (grant->state != HF_GRANT_HELD || grant->lease->valid_until_us <= now_us) return 0;

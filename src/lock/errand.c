@@ -2,9 +2,9 @@
  * Errands: small conditional writes that must get done and do no harm when they
  * are done twice. Repeated until the store has decided or patience runs out.
  *
- * A release names the version that it has seen (C6). If others have renewed the
- * grant since, the holder's own release takes over their version and is sent
- * again; what is given back because time was up here is theirs now.
+ * A release names the version that it has seen (C6). If another actor has renewed the
+ * grant since, the holder's own release adopts the new version and is sent again. A
+ * grant that is given back because its time was up here is left to the other actor.
  */
 #include <string.h>
 
@@ -29,7 +29,7 @@ bool hf__errands_init(struct hf_core *core)
         if (!errand) return false;
         hf__arena_alloc(&errand->arena, 1);
         hf__arena_reset(&errand->arena);
-        errand->arena.failed = false; /* better with a chunk, but not needed */
+        errand->arena.failed = false; /* a chunk in reserve is useful, but not required */
         hf__list_append(&core->spares, &errand->node);
         core->spare_count++;
     }
@@ -48,7 +48,7 @@ void hf__errands_free(struct hf_core *core)
     }
 }
 
-/* Whether somebody would have to wait for a lease to end if it were not done. */
+/* Whether another client would have to wait for a lease to end if it were not done. */
 static bool gives_up(enum hf_errand_kind kind)
 {
     return kind == HF_ERRAND_RELEASE || kind == HF_ERRAND_GIVE_BACK ||
@@ -93,7 +93,7 @@ void hf__errand_free(struct hf_core *core, struct hf_errand *errand)
     hf__alarm_done(core, &errand->alarm);
     hf__list_remove(&errand->node);
     hf__name_unref(core, errand->name);
-    struct hf_arena arena = errand->arena; /* with a chunk, which a spare may need */
+    struct hf_arena arena = errand->arena; /* keeps its chunk, which a spare may need */
     hf__arena_reset(&arena);
     arena.failed = false;
     *errand = (struct hf_errand){.arena = arena};
@@ -106,7 +106,7 @@ void hf__errand_free(struct hf_core *core, struct hf_errand *errand)
     }
 }
 
-/* Ready, unless its request is still out: then that one's answer frees it. */
+/* Frees it; if its request is still out, the answer does. */
 static void finish(struct hf_core *core, struct hf_errand *errand)
 {
     hf__list_remove(&errand->of_grant);
@@ -130,7 +130,7 @@ static void give_up(struct hf_core *core, struct hf_errand *errand, int code, in
     if (job) hf__job_done(core, job, code, "the store: %s", hf_error_meaning(code));
 }
 
-/* Instead of writing: it must know the record first, or must not touch it. */
+/* Whether to read instead of writing: the record is not known yet, or must not be touched. */
 static bool only_reads(const struct hf_errand *errand)
 {
     return (errand->kind == HF_ERRAND_BY_GRANT && !errand->known) || errand->looks;
@@ -179,14 +179,14 @@ static void build(struct hf_core *core, struct hf_errand *errand, struct hf_requ
     }
 }
 
-/* The grant is no longer in its record, says the record. */
+/* The record no longer contains the grant. */
 static void missing(struct hf_core *core, struct hf_errand *errand, const struct hf_record *record,
                     int64_t now_us)
 {
     struct hf_grant *grant = errand->grant;
     struct hf_job *job = errand->job;
     enum hf_errand_kind kind = errand->kind;
-    /* An earlier copy of the release may have done it, or somebody else who has the grant. */
+    /* An earlier copy of the release may have removed it, or another actor with the grant. */
     bool sent = errand->sent;
     bool released = sent || hf__id_is(&errand->claim.grant, record->released);
     struct hf_error lost;
@@ -199,7 +199,7 @@ static void missing(struct hf_core *core, struct hf_errand *errand, const struct
     else if (grant && kind == HF_ERRAND_EXPIRE && sent)
         hf__grant_end(core, grant, HF_REASON_EXPIRED, 0, NULL, now_us);
     else if (grant && kind == HF_ERRAND_EXPIRE && !hf__id_is(&grant->id, record->forced))
-        /* Released elsewhere, or lost: who acted for it last has said which. */
+        /* Released elsewhere, or lost: the last actor for it has reported which. */
         hf__grant_end(core, grant, HF_REASON_ABANDONED, 0, "ended elsewhere", now_us);
     else if (grant && (kind == HF_ERRAND_RELEASE || kind == HF_ERRAND_EXPIRE ||
                        grant->state == HF_GRANT_HELD))
@@ -210,7 +210,7 @@ static void missing(struct hf_core *core, struct hf_errand *errand, const struct
     } else if (job) hf__job_done(core, job, HF_ERR_LOST, "%s", lost.message);
 }
 
-/* Others act for the same grant, and have changed its version. */
+/* Another actor for the same grant has changed its version. */
 static void overtaken(struct hf_core *core, struct hf_errand *errand, const struct hf_claim *seen,
                       int64_t now_us)
 {
@@ -224,7 +224,7 @@ static void overtaken(struct hf_core *core, struct hf_errand *errand, const stru
     errand->claim.by = seen->by;
     errand->claim.expires_unix_ms = seen->expires_unix_ms;
     errand->claim.token = seen->token;
-    errand->claim.last = false; /* others may be inside */
+    errand->claim.last = false; /* other holders may have joined */
     errand->claim.pending = false;
     int64_t again_us = now_us + hf__yield_us(core, errand->overtaken++);
     if (again_us >= errand->give_up_us) give_up(core, errand, HF_ERR_CONDITION, now_us);
@@ -232,7 +232,7 @@ static void overtaken(struct hf_core *core, struct hf_errand *errand, const stru
     else hf__alarm_set(core, &errand->alarm, again_us);
 }
 
-/* A release or a set_data was refused: what does the record say of the grant? */
+/* A release or a set_data was refused: compares the grant with the record. */
 static void compare(struct hf_core *core, struct hf_errand *errand, struct hf_request *request,
                     const struct hf_answer *answer, int64_t now_us)
 {
@@ -246,7 +246,7 @@ static void compare(struct hf_core *core, struct hf_errand *errand, struct hf_re
     else overtaken(core, errand, &seen, now_us);
 }
 
-/* What a release by grant begins with: the record. */
+/* The first step of a release by grant: reads the record. */
 static void take_up(struct hf_core *core, struct hf_errand *errand, struct hf_request *request,
                     const struct hf_answer *answer, int64_t now_us)
 {
@@ -293,7 +293,7 @@ static void done(struct hf_core *core, struct hf_errand *errand, int64_t now_us)
     hf__name_unref(core, name);
 }
 
-/* Somebody left who did not take themselves for the last one, and was. */
+/* The last holder left without knowing that it was the last: sets the ttl. */
 static void retire_if_empty(struct hf_core *core, struct hf_errand *errand,
                             struct hf_request *request, const struct hf_answer *answer,
                             int64_t now_us)
@@ -311,9 +311,9 @@ static void retire_if_empty(struct hf_core *core, struct hf_errand *errand,
 }
 
 /*
- * Others have acted for the grant, too, and what they promised may end later than what was promised
- * here. So it has expired only if nobody has renewed it for as long as a challenger would wait;
- * then it is given back like any other.
+ * Other actors have served the grant as well, and may have promised more than was promised here.
+ * So it has expired only if nobody has renewed it for as long as a challenger would wait; then it
+ * is given back like any other.
  */
 static void look_expired(struct hf_core *core, struct hf_errand *errand, struct hf_request *request,
                          const struct hf_answer *answer, int64_t now_us)
@@ -377,7 +377,7 @@ static void answered(struct hf_core *core, struct hf_request *request,
     case HF_ANSWER_REFUSED:
         if (answer->code == HF_ERR_OUTCOME_UNKNOWN) errand->sent = true;
         if (about_grant) compare(core, errand, request, answer, now_us);
-        else done(core, errand, now_us); /* what was to go is gone */
+        else done(core, errand, now_us); /* there was nothing left to remove */
         return;
     case HF_ANSWER_FATAL: give_up(core, errand, answer->code, now_us); return;
     case HF_ANSWER_UNSURE: errand->sent = true; break;
@@ -393,7 +393,7 @@ static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us)
 {
     struct hf_errand *errand = HF_CONTAINER(alarm, struct hf_errand, alarm);
     if (errand->request) return;
-    if (errand->arena.failed) { /* half an errand is none, and never will be */
+    if (errand->arena.failed) { /* it is incomplete, and stays so */
         give_up(core, errand, HF_ERR_NO_MEMORY, now_us);
         return;
     }
@@ -456,7 +456,7 @@ void hf__give_back(struct hf_core *core, struct hf_name *name, enum hf_hold kind
 {
     struct hf_errand *errand = hf__errand_new(
         core, kind == HF_HOLD_INTENT ? HF_ERRAND_WITHDRAW : HF_ERRAND_GIVE_BACK, name);
-    if (!errand) return; /* it expires, or is asked for */
+    if (!errand) return; /* then it expires, or a challenger asks for it */
     errand->claim = *claim;
     errand->claim.name = hf__name_text(name);
     errand->claim.owner = keep_owner(errand, claim->owner.len ? claim->owner : core->options.owner);

@@ -1,15 +1,15 @@
 /*
  * An operator takes a lock away from its holder.
  *
- * A holder with its own lease hears of it at its next renewal; until then both
- * sides believe in their lock, and only a fencing token tells them apart. A
- * session's holder is asked first, through `revoked`, and gets until it has
- * obeyed or its session has ended. Who did it and why stands in the record.
+ * A holder with its own lease learns of it at its next renewal; until then both
+ * sides believe that they hold the lock, and only a fencing token tells them apart.
+ * The holder of a session's lock is told first, through `revoked`, and has until it
+ * obeys or its session ends. The record says who did it and why.
  *
- * Only those who held the lock when it was read first are meant. A successor is
- * another holder, also one with the same owner: what tells them apart is the
- * record's identity. Where other clients' heartbeats change that, a lock that has
- * changed is left alone, and whoever forces it is told so.
+ * Only the holders found by the first read are removed. A successor is another
+ * holder, even with the same owner: the record's identity tells them apart. Where
+ * other clients' heartbeats change the identity, a lock that has changed is left
+ * alone, and the caller is told so.
  *
  *   read → (own lease) take away
  *        → (session) note, revoke, [read, read session]… , take away
@@ -28,18 +28,18 @@ struct force {
     struct hf_arena round; /* the record */
     struct hf_slice by;
     struct hf_slice reason;
-    struct hf_slice owner;    /* of whom we found */
-    struct hf_slice identity; /* of the exclusive holder that we found; in `arena` */
-    struct hf_slice *members; /* the grants of the shared ones; likewise */
+    struct hf_slice owner;    /* of the holder found */
+    struct hf_slice identity; /* of the exclusive holder found; in `arena` */
+    struct hf_slice *members; /* the grants of the shared holders found; likewise */
     size_t member_count;
     struct hf_record record;
-    struct hf_holder holder; /* whose turn it is; its texts are in `arena` */
+    struct hf_holder holder; /* the one being removed; its texts are in `arena` */
     bool revoked;            /* the holder has been told */
     bool noted;
-    bool found;      /* whom it is about */
-    bool readers;    /* … are several who keep leases of their own in one record */
-    bool unsure;     /* a write that takes it away may have landed */
-    int64_t version; /* of the session, when it was told */
+    bool found;      /* the holders to remove are known */
+    bool readers;    /* … and are several with their own leases in one record */
+    bool unsure;     /* a write that removes the holder may have landed */
+    int64_t version; /* of the session, when the holder was told */
     int64_t deadline_us;
     struct hf_request *request;
 };
@@ -60,7 +60,7 @@ static void finish(struct hf_core *core, struct force *force, int code, const ch
     hf__free(force);
 }
 
-/* If the holder is here it hears of it now. */
+/* A holder in this client learns of it now. */
 static void end_ours(struct hf_core *core, struct force *force, int64_t now_us)
 {
     struct hf_name *name = force->name;
@@ -77,7 +77,7 @@ static void end_ours(struct hf_core *core, struct force *force, int64_t now_us)
         if (!is_it || grant->state == HF_GRANT_RELEASING) continue;
         if (!grant->lease->is_session) grant->lease->stopped = true;
         hf__grant_end(core, grant, HF_REASON_FORCED, 0, detail.message, now_us);
-        if (!force->readers) return; /* there is one; and others may have gone with it */
+        if (!force->readers) return; /* it was the only one, and `next` may have been freed */
     }
 }
 
@@ -91,11 +91,11 @@ static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us)
 {
     struct force *force = HF_CONTAINER(alarm, struct force, alarm);
     if (now_us >= force->deadline_us)
-        finish(core, force, HF_ERR_TIMED_OUT, "the holder has not let go in time");
+        finish(core, force, HF_ERR_TIMED_OUT, "the holder did not release it in time");
     else read_record(core, force, now_us);
 }
 
-/* True: the answer is one to act on. */
+/* True: the answer can be acted on. */
 static bool step(struct hf_core *core, struct force *force, const struct hf_answer *answer,
                  int64_t now_us)
 {
@@ -137,7 +137,7 @@ static void taken_away(struct hf_core *core, struct hf_request *request,
     if (!step(core, force, answer, now_us)) return;
     if (answer->code == 0) end_ours(core, force, now_us);
     if (answer->code != 0 || !force->record.exclusive || HF_BUG(FORCE_ROBS)) {
-        read_record(core, force, now_us); /* others are inside, or it has changed */
+        read_record(core, force, now_us); /* there are other holders, or it has changed */
         return;
     }
     struct hf_name *name = force->name;
@@ -173,7 +173,7 @@ static void session_was_read(struct hf_core *core, struct hf_request *request,
                                           answer->item, &session);
     bool over = !session.exists;
     if (session.exists && !session.damaged) {
-        /* A renewal that began after the one that heard of it has been sent. */
+        /* The holder has sent a renewal that began after the one that told it. */
         over = session.version_number >= force->version + OBEYED_AFTER ||
                hf__judge(core, &session.liveness, now_us).dead;
     }
@@ -236,7 +236,7 @@ static void note(struct hf_core *core, struct force *force, int64_t now_us)
     hf__request_send(core, request);
 }
 
-/* Whom it is about: those who hold it now. */
+/* The holders to remove are the present ones. */
 static void remember_holders(struct force *force)
 {
     const struct hf_record *record = &force->record;
@@ -258,7 +258,7 @@ static bool is_meant(const struct force *force, struct hf_slice member)
     return false;
 }
 
-/* One of those who are meant and still there; NULL: none is. */
+/* One of the holders to remove that still holds it; NULL: none. */
 static const struct hf_holder *find_holder(const struct force *force)
 {
     const struct hf_record *record = &force->record;
@@ -287,22 +287,21 @@ static void choose_holder(struct force *force, const struct hf_holder *holder)
     };
 }
 
-/* None of those who are meant holds it any more, as far as the record tells. */
+/* None of the holders to remove is left, as far as the record tells. */
 static void gone(struct hf_core *core, struct force *force, bool held, int64_t now_us)
 {
     bool cannot_tell =
         held && force->record.exclusive &&
         (force->identity.len == 0 || (core->options.format->can & HF_HEARTBEAT_RENAMES) ||
-         (force->readers && force->record.readers > 0)); /* one more has come in */
+         (force->readers && force->record.readers > 0)); /* another reader has joined */
     (void)now_us;
-    if (!force->found) finish(core, force, HF_ERR_ABSENT, "nobody holds it");
+    if (!force->found) finish(core, force, HF_ERR_ABSENT, "it is not held");
     else if (cannot_tell && force->unsure)
-        finish(
-            core, force, HF_ERR_OUTCOME_UNKNOWN,
-            "the store did not answer, and somebody holds it now; look at it before you try again");
+        finish(core, force, HF_ERR_OUTCOME_UNKNOWN,
+               "the store did not answer, and the lock is held now; inspect it before retrying");
     else if (cannot_tell)
         finish(core, force, HF_ERR_CONDITION,
-               "it changed at that moment, and nothing was taken away; try again");
+               "its record changed meanwhile and nothing was removed; retry");
     else finish(core, force, 0, "");
 }
 
@@ -321,7 +320,7 @@ static void was_read(struct hf_core *core, struct hf_request *request,
         return;
     }
     if (force->record.damaged) {
-        finish(core, force, HF_ERR_DAMAGED, "its record is invalid; mend it by hand");
+        finish(core, force, HF_ERR_DAMAGED, "its record is invalid; repair it by hand");
         return;
     }
     bool held = hf__record_is_held(&force->record);

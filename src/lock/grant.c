@@ -2,7 +2,7 @@
  * A lock that is held, from its confirmation to its final event.
  *
  * Invariants
- * G1  A grant ends once, with one reason, and is then in nobody's list but
+ * G1  A grant ends once, with one reason, and is then in no list except
  *     `events`.
  * G2  A release and a renewal of one lock are never in flight together; after a
  *     release has begun no renewal is sent.
@@ -95,7 +95,7 @@ void hf__grant_end(struct hf_core *core, struct hf_grant *grant, enum hf_reason 
     grant->state = HF_GRANT_ENDED;
     grant->reason = (uint8_t)reason;
     grant->code = (int16_t)code;
-    grant->detail = hf__strdup(detail); /* for want of memory the reason goes without */
+    grant->detail = hf__strdup(detail); /* out of memory: the reason is reported without detail */
     hf__list_remove(&grant->of_name);
     hf__list_remove(&grant->of_lease);
     grant->lease = NULL;
@@ -178,7 +178,7 @@ bool hf__core_release(struct hf_core *core, struct hf_grant *grant, const struct
     struct hf_lease *lease = grant->lease;
     struct hf_errand *errand = hf__errand_for(core, HF_ERRAND_RELEASE, grant);
     if (!errand) {
-        /* Without memory for a release the lock is left to expire; it is not held any more. */
+        /* Without memory for a release the lock is left to expire; it is no longer held. */
         if (!lease->is_session) lease->stopped = true;
         hf__grant_end(core, grant, HF_REASON_UNCONFIRMED, HF_ERR_NO_MEMORY, NULL, now_us);
         return true;
@@ -188,7 +188,7 @@ bool hf__core_release(struct hf_core *core, struct hf_grant *grant, const struct
     errand->claim.last = grant->alone;
     errand->claim.has_data = how->has_data;
     if (how->has_data) errand->claim.data = hf__arena_copy(&errand->arena, how->data);
-    /* Behind those that are held, where closing looks first. */
+    /* Moves it after the held ones, since closing looks at the front. */
     hf__list_remove(&grant->of_lease);
     hf__list_append(&lease->grants, &grant->of_lease);
     if (!lease->is_session) {

@@ -1,14 +1,14 @@
 /*
- * Hints of the store: something may have changed. Whoever waits looks soon, and polls less often
- * meanwhile. Nothing but time rests on it: a hint may be late, for nothing, or missing.
+ * Hints of the store: something may have changed. Waiters then poll soon, and may therefore poll
+ * less often otherwise. Only latency depends on hints: one may be late, spurious or missing.
  *
  * Invariants
- * H1  A hint reaches everybody who waits, in turns if they are many; also those whose own request is
- *     out, since that may have seen what was before: they look once more (hf__attempt_wait).
- * H2  All looks that hints provoke are at least a gap apart, for one attempt and for all together:
- *     most hints are about somebody else's lock.
- * H3  Who finds a change that no hint announced polls as if there were none, for a while: somebody
- *     writes to the store who gives none.
+ * H1  A hint reaches all waiters, in turns if there are many. It also reaches those whose request
+ *     is out, since that may have seen the state before: they poll again (hf__attempt_wait).
+ * H2  Polls that hints cause are at least a gap apart, for one attempt and for all together:
+ *     most hints concern another lock.
+ * H3  An attempt that finds a change without a hint polls for a while as if there were no hints:
+ *     a client writes to the store without giving any.
  */
 #include "base/hash.h"
 #include "lock/attempt.h"
@@ -19,7 +19,7 @@ enum {
     SPREAD_US = 1000,
     FIRST_GAP_US = 2000,
     LONGEST_GAP_US = 20000,
-    FEW = 4, /* who need not make room for each other */
+    FEW = 4, /* waiters that need not space their polls out */
     GAP_PER_WAITER_US = 1000,
     QUIET_US = 200000,
     DOUBT_US = 60 * 1000000,
@@ -34,10 +34,10 @@ void hf__attempt_set_waiting(struct hf_core *core, struct hf_attempt *attempt, b
     core->waiting_count++;
 }
 
-/* It looks at a moment of its own, so that not all of them write at once. */
+/* Each waiter polls at a random moment, so that they do not all write at once. */
 void hf__attempt_hint(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
-    if (attempt->failures > 0) return; /* the store is not well: not before its time */
+    if (attempt->failures > 0) return; /* the store is failing: keep to the backoff */
     int64_t crowd_us =
         core->waiting_count > FEW ? (int64_t)core->waiting_count * GAP_PER_WAITER_US : 0;
     if (now_us - attempt->looked_us > QUIET_US + crowd_us) attempt->hint_gap_us = 0;
@@ -59,7 +59,7 @@ void hf__hints_pass_on(struct hf_core *core, struct hf_alarm *alarm, int64_t now
     if (core->hints_left > core->waiting_count) core->hints_left = core->waiting_count;
     for (size_t i = 0; i < AT_A_TIME && core->hints_left > 0; i++) {
         struct hf_list *node = hf__list_pop(&core->waiting);
-        if (!node) break; /* as many as are counted are there */
+        if (!node) break; /* waiting_count says that it exists */
         hf__list_append(&core->waiting, node);
         core->hints_left--;
         hf__attempt_hint(core, HF_CONTAINER(node, struct hf_attempt, of_waiting), now_us);
@@ -79,7 +79,7 @@ void hf__core_hint(struct hf_core *core, int64_t now_us)
 bool hf__core_heeds_hint(struct hf_core *core)
 {
     if (core->waiting_count > 0) return true;
-    core->hints_heard++; /* for those whose request is out */
+    core->hints_heard++; /* for attempts whose request is out */
     return false;
 }
 
@@ -88,7 +88,7 @@ bool hf__hints_are_trusted(const struct hf_core *core, int64_t now_us)
     return core->options.hints && now_us >= core->doubt_until_us;
 }
 
-/* H3: the record as it was looked at. */
+/* H3: compares the record with the last one seen. */
 void hf__attempt_noticed(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
     const struct hf_record *record = &attempt->record;

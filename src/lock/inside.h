@@ -1,4 +1,4 @@
-/* What the files of the protocol share. Private to them. */
+/* Shared by the files of the protocol, and private to them. */
 #ifndef HF_LOCK_INSIDE_H
 #define HF_LOCK_INSIDE_H
 
@@ -8,12 +8,12 @@
 
 /* ---- core.c ---- */
 
-/* How an answer bears on the request. */
+/* What an answer means for its request. */
 enum hf_answer_class {
     HF_ANSWER_OK,
     HF_ANSWER_REFUSED, /* the condition failed; the answer has the item, if there is one */
     HF_ANSWER_UNSURE,  /* the write may have happened */
-    HF_ANSWER_FAILED,  /* nothing happened; worth another try */
+    HF_ANSWER_FAILED,  /* nothing happened; worth a retry */
     HF_ANSWER_FATAL,   /* nothing happened, and never will */
 };
 enum hf_answer_class hf__classify(const struct hf_answer *answer);
@@ -34,9 +34,9 @@ void hf__request_send(struct hf_core *core, struct hf_request *request);
 void hf__new_id(struct hf_core *core, struct hf_id *ret);
 /* In [0, below). */
 int64_t hf__random_below(struct hf_core *core, int64_t below);
-/* How long to wait after so many failures in a row. */
+/* The delay after this number of failures in a row. */
 int64_t hf__backoff_us(struct hf_core *core, int failures, int64_t most_us);
-/* … before the same is tried again that others were quicker at: at first not at all. */
+/* … before retrying a write that another actor was faster at; zero the first time. */
 int64_t hf__yield_us(struct hf_core *core, int overtaken);
 
 struct hf_name *hf__name_get(struct hf_core *core, struct hf_slice text);
@@ -47,9 +47,9 @@ struct hf_grant *hf__name_exclusive(const struct hf_name *name);
 /* Whether this client holds, or is about to hold, the grant with this id. */
 bool hf__name_cares_for(const struct hf_name *name, struct hf_slice grant);
 
-/* The holder's share of the clocks' uncertainty is taken off. */
+/* Takes off the holder's share of the clocks' uncertainty. */
 int64_t hf__valid_until_us(const struct hf_core *core, int64_t sent_us, int64_t lease_ms);
-/* When a lease that begins now ends by the store's clock, at the latest; 0: not known. */
+/* The latest moment at which a lease that begins now ends by the store's clock; 0: not known. */
 int64_t hf__expires_unix_ms(const struct hf_core *core, int64_t now_us, int64_t lease_ms);
 /* When a record that is released now may be deleted; 0: never. */
 int64_t hf__ttl_unix_s(const struct hf_core *core, int64_t now_us, int64_t after_ms);
@@ -60,10 +60,10 @@ struct hf_verdict {
     bool dead;
     int64_t judge_at_us; /* when it could be found dead, if nothing changes; HF_NEVER */
 };
-/* What is to be thought of a holder whose sign of life was just read. */
+/* Judges a holder whose sign of life was just read. */
 struct hf_verdict hf__judge(struct hf_core *core, const struct hf_liveness *liveness,
                             int64_t now_us);
-/* Whether this grant has been in the way for so long that it may be an orphan; once per lease. */
+/* Whether this grant has been in the way long enough to be an orphan; true once per lease. */
 bool hf__worth_asking(struct hf_core *core, struct hf_slice grant, int64_t lease_ms,
                       int64_t now_us);
 bool hf__observations_init(struct hf_core *core);
@@ -71,45 +71,45 @@ void hf__observations_free(struct hf_core *core);
 
 /* ---- lease.c ---- */
 
-/* Why a reader's lease does not grow: those who wait go by what the record says of all of them. */
+/* Why a reader's lease does not grow: waiters go by the one lease in the record of all readers. */
 #define HF_FIXED_LEASE "a shared lock of this format keeps the lease that it was acquired with"
 
 struct hf_lease *hf__lease_new(struct hf_core *core, bool is_session);
-/* Begins to keep: the write that made it, `by`, was first sent at sent_us. */
+/* Starts keeping the lease: the write that made it, `by`, was first sent at sent_us. */
 void hf__lease_begin(struct hf_core *core, struct hf_lease *lease, const struct hf_id *by,
                      int64_t sent_us, int64_t now_us);
-/* Sends a renewal at once, unless one is on its way. */
+/* Sends a renewal at once, unless one is in flight. */
 void hf__lease_renew(struct hf_core *core, struct hf_lease *lease, int64_t now_us);
 void hf__lease_end(struct hf_core *core, struct hf_lease *lease, enum hf_reason reason, int code,
                    const char *detail, int64_t now_us);
-/* Those who wait for this grant to last; all of the lease's with NULL. */
+/* Fails the jobs that wait for this grant's renewal; NULL: for any grant of the lease. */
 void hf__ensures_fail(struct hf_core *core, struct hf_lease *lease, const struct hf_grant *grant,
                       enum hf_reason reason);
 void hf__lease_schedule(struct hf_core *core, struct hf_lease *lease, int64_t now_us);
-/* A grant joins; its warning is watched for. */
+/* Adds a grant, and schedules its warning. */
 void hf__lease_add(struct hf_core *core, struct hf_lease *lease, struct hf_grant *grant,
                    int64_t now_us);
 
 /* ---- session.c ---- */
 
-/* The live session, or NULL: then one is being made, and session_waiters are called. */
+/* The live session; NULL: one is being created, and then session_waiters are called. */
 struct hf_lease *hf__session_get(struct hf_core *core, int64_t now_us);
 struct hf_lease *hf__session_find(const struct hf_core *core, struct hf_slice id);
 /* The alarm of a session that is being created. */
 void hf__session_retry(struct hf_core *core, struct hf_lease *session, int64_t now_us);
-/* What others wrote into the record. */
+/* Obeys what other clients wrote into the record. */
 void hf__session_heard(struct hf_core *core, struct hf_lease *session,
                        const struct hf_session_record *record, int64_t now_us);
-/* Looks whether a lock is still in its record, now and then. */
+/* Checks from time to time whether locks are still in their records. */
 void hf__session_recheck(struct hf_core *core, struct hf_lease *session, int64_t now_us);
-/* The last lock of a session that was closed has gone. */
+/* The last lock of a closed session has ended. */
 void hf__session_left(struct hf_core *core, struct hf_lease *session, int64_t now_us);
-/* Tells the table that a session is over: ours, whatever its version. */
+/* Deletes the record of a session of this client, whatever its version. */
 void hf__session_drop(struct hf_core *core, const struct hf_id *id, int64_t now_us);
 
 /* ---- grant.c ---- */
 
-/* In nobody's list yet, with room for an owner of so many bytes. NULL when out of memory. */
+/* In no list yet, with room for owner_room bytes of owner. NULL when out of memory. */
 struct hf_grant *hf__grant_new(size_t owner_room);
 void hf__grant_claim(const struct hf_core *core, const struct hf_grant *grant,
                      struct hf_claim *ret);
@@ -117,7 +117,7 @@ void hf__grant_claim(const struct hf_core *core, const struct hf_grant *grant,
 void hf__grant_end(struct hf_core *core, struct hf_grant *grant, enum hf_reason reason, int code,
                    const char *detail, int64_t now_us);
 void hf__grant_warn(struct hf_core *core, struct hf_grant *grant);
-/* Its record does not have it any more, and says why. */
+/* The record no longer contains the grant, and says why. */
 void hf__grant_end_as(struct hf_core *core, struct hf_grant *grant, const struct hf_record *record,
                       int64_t now_us);
 /* The same as an error, for a grant that is not held here. */
@@ -126,12 +126,12 @@ void hf__explain_lost(const struct hf_record *record, const struct hf_id *grant,
 
 /* ---- adopt.c ---- */
 
-/* The first renewal of a grant that was taken up has been confirmed. */
+/* The first renewal of an adopted grant has been confirmed. */
 void hf__adopted(struct hf_core *core, struct hf_grant *grant, int64_t now_us);
-/* It has ended before. Reports, and frees the grant. */
+/* It ended before that. Reports, and frees the grant. */
 void hf__adoption_failed(struct hf_core *core, struct hf_grant *grant, struct hf_job *job);
 void hf__adoptions_fail(struct hf_core *core, int64_t now_us);
-/* NULL: the record's holder can be acted for by grant. */
+/* NULL: this record's holder can be acted for by grant. */
 const char *hf__refuses_by_grant(const struct hf_record *record, const struct hf_claim *claim,
                                  struct hf_slice owner, int *ret_code);
 
@@ -140,14 +140,14 @@ const char *hf__refuses_by_grant(const struct hf_record *record, const struct hf
 void hf__attempt_session_ready(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
 void hf__attempt_fail(struct hf_core *core, struct hf_attempt *attempt,
                       const struct hf_error *error, int64_t now_us);
-/* Creating the session that it waits for has failed; it is tried again. */
+/* Creating the session that it waits for has failed; that is retried. */
 void hf__attempt_session_fails(struct hf_core *core, struct hf_attempt *attempt,
                                const struct hf_error *error);
-/* Whoever waits is told of a hint (hint.c). */
+/* Tells waiters of a hint (hint.c). */
 void hf__hints_pass_on(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us);
-/* A release has been sent: the first in line may try right behind it. */
+/* A release has been sent: the first in line may send its try right after it. */
 void hf__name_follow(struct hf_core *core, struct hf_name *name, int64_t now_us);
-/* Lets the first in line go on, at once. */
+/* Lets the first in line proceed at once. */
 void hf__name_advance(struct hf_core *core, struct hf_name *name, int64_t now_us);
 
 /* ---- errand.c ---- */
@@ -156,8 +156,8 @@ enum hf_errand_kind {
     HF_ERRAND_RELEASE,   /* of a grant: a final event follows */
     HF_ERRAND_BY_GRANT,  /* a release of a grant that is not held here: a job */
     HF_ERRAND_EXPIRE,    /* of a grant whose time here is up: a final event follows */
-    HF_ERRAND_GIVE_BACK, /* of what nobody here wants */
-    HF_ERRAND_RETIRE,    /* the ttl of a shared lock that everybody left */
+    HF_ERRAND_GIVE_BACK, /* of a grant that no caller here wants */
+    HF_ERRAND_RETIRE,    /* sets the ttl of a shared lock that has no holder left */
     HF_ERRAND_WITHDRAW,  /* an intent */
     HF_ERRAND_ASK,
     HF_ERRAND_CLEAR,
@@ -171,31 +171,31 @@ struct hf_errand {
     struct hf_list node;
     enum hf_errand_kind kind;
     struct hf_request *request;
-    struct hf_arena arena;  /* what follows lives here */
+    struct hf_arena arena;  /* memory of the members below */
     struct hf_name *name;   /* counted; NULL for sessions */
     struct hf_grant *grant; /* RELEASE, DATA, RECHECK */
     struct hf_list of_grant;
     struct hf_job *job; /* DATA, BY_GRANT */
     bool known;         /* BY_GRANT: the claim says what the record says */
-    bool looks;         /* EXPIRE: it only looks, since others act for the grant, too */
+    bool looks;         /* EXPIRE: it only reads, since other actors serve the grant as well */
     struct hf_claim claim;
     struct hf_id session;   /* claim.session points here */
-    char owner[64];         /* claim.owner, if it is that short */
+    char owner[64];         /* claim.owner, if it fits */
     struct hf_slice text;   /* ASK */
     struct hf_slice target; /* ASK, CLEAR, END_SESSION: the session; WITHDRAW: the member;
                                BY_GRANT: the owner it must be */
     struct hf_values asked; /* CLEAR */
     struct hf_values revoked;
     int failures;
-    int overtaken; /* how often others changed the version before */
+    int overtaken; /* how often another actor has changed the version first */
     int64_t give_up_us;
     bool sent; /* an earlier copy may have landed */
 };
 
-/* A few are made in advance: what gives up a lock must not fail for want of memory (C5). */
+/* A few are made in advance: giving up a lock must not fail for want of memory (C5). */
 bool hf__errands_init(struct hf_core *core);
 void hf__errands_free(struct hf_core *core);
-/* NULL when out of memory. Fill it, then start; after that it is on its own. */
+/* NULL when out of memory. Fill it, then start it; it frees itself. */
 struct hf_errand *hf__errand_new(struct hf_core *core, enum hf_errand_kind kind,
                                  struct hf_name *name);
 struct hf_errand *hf__errand_for(struct hf_core *core, enum hf_errand_kind kind,
@@ -203,13 +203,13 @@ struct hf_errand *hf__errand_for(struct hf_core *core, enum hf_errand_kind kind,
 void hf__errand_start(struct hf_core *core, struct hf_errand *errand, int64_t patience_ms,
                       int64_t now_us);
 void hf__errand_free(struct hf_core *core, struct hf_errand *errand);
-/* Ends early what is done for a grant that has ended otherwise. */
+/* Ends the errands of a grant that has ended in another way. */
 void hf__errands_forget(struct hf_core *core, struct hf_grant *grant);
-/* Those that somebody waits for: the client is closed. */
+/* Fails the errands that a caller waits for: the client is closed. */
 void hf__errands_fail(struct hf_core *core, int64_t now_us);
 /*
- * Gives back a grant or an intent that may be in the record as the claim has it; one that others
- * have renewed since is theirs. Best effort. kind as in a text.
+ * Gives back a grant or an intent that may be in the record as the claim has it. One that another
+ * actor has renewed since is left alone. Best effort. kind: as in an errand's text.
  */
 void hf__give_back(struct hf_core *core, struct hf_name *name, enum hf_hold kind,
                    const struct hf_claim *claim, int64_t now_us);
@@ -218,7 +218,7 @@ void hf__give_back(struct hf_core *core, struct hf_name *name, enum hf_hold kind
 
 void hf__forces_fail(struct hf_core *core, int64_t now_us);
 
-/* A job's end. */
+/* Ends a job. */
 void hf__job_done(struct hf_core *core, struct hf_job *job, int code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

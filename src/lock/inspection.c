@@ -2,7 +2,7 @@
 
 #include "lock/inside.h"
 
-/* More are not read for one look; what they keep counts as held. */
+/* At most this number is read per inspection; locks of further sessions count as held. */
 enum { SESSIONS_READ = 64 };
 
 struct hf_seen_session {

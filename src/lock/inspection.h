@@ -1,16 +1,16 @@
 /*
- * Looking at locks without taking them: what their records, and the sessions that keep them, say.
+ * Inspecting locks without taking them, by their records and the sessions that keep them.
  *
- * A machine without I/O, as the core is: records go in, reads of sessions come out, and their
- * answers go in until there are no more. Then each lock has one state, whoever asks: get, list,
- * watch, the service, the command.
+ * A machine without I/O, like the core: records go in, reads of sessions come out, and their
+ * answers go in until there are no more. Then each lock has one state, the same for every user:
+ * get, list, watch, the service, the command.
  *
- *   free      nobody has it: it was never held, was released, or its holder's session has ended
- *   held      somebody has it, or may have: what cannot be judged counts as held
- *   expired   the leases of all who have it are over, by the store's clock, and nobody has taken it yet
- *   damaged   its record is invalid: nobody takes it, somebody should look
+ *   free      it has no holder: never held, released, or its holder's session has ended
+ *   held      it has a holder, or may have: a holder that cannot be judged counts
+ *   expired   by the store's clock the leases of all its holders have expired; not taken over yet
+ *   damaged   its record is invalid: no client takes it, and an operator should inspect it
  *
- * Everything is in the arena that it is begun with.
+ * All memory comes from the arena given to hf__inspection_init.
  */
 #ifndef HF_LOCK_INSPECTION_H
 #define HF_LOCK_INSPECTION_H
@@ -31,7 +31,7 @@ struct hf_inspection {
     size_t next; /* the session to be read */
 };
 
-/* Somebody who has the lock, or waits for it. 0 and empty: not known. */
+/* A holder of the lock, or a waiter. 0 and empty: not known. */
 struct hf_party {
     struct hf_slice owner;
     struct hf_slice instance;
@@ -46,29 +46,29 @@ struct hf_view {
     const struct hf_record *record;
     enum hf_lock_state state;
     bool shared;
-    int64_t holders; /* at least as many as are listed */
+    int64_t holders; /* at least the number of parties listed */
     const struct hf_party *held_by;
     size_t held_by_count;
     const struct hf_party *waiting;
     size_t waiting_count;
-    /* Of the holder who lasts longest. */
+    /* Of the holder whose lease ends last. */
     int64_t lease_ms;
     int64_t expires_unix_ms;
 };
 
 void hf__inspection_init(struct hf_inspection *inspection, const struct hf_core_options *core,
                          struct hf_arena *arena);
-/* What time it is at the store, by any answer. */
+/* Takes the store's time from an answer. */
 void hf__inspection_time(struct hf_inspection *inspection, const struct hf_answer *answer);
-/* One more lock, by its record. */
+/* Adds a lock, by its record. */
 void hf__inspection_add(struct hf_inspection *inspection, struct hf_slice name, bool has_item,
                         struct hf_item item);
-/* An item that was met on the way, and may be a session: it need not be read. */
+/* Offers an item found by the way: if it is a session's record, that one is not read again. */
 void hf__inspection_meet(struct hf_inspection *inspection, struct hf_item item);
 /* The next read, whose answer is given to hf__inspection_answer; false: there is none. */
 bool hf__inspection_next(struct hf_inspection *inspection, struct hf_op *ret);
 void hf__inspection_answer(struct hf_inspection *inspection, const struct hf_answer *answer);
-/* When nothing is left to be read. */
+/* Call when nothing is left to read. */
 void hf__inspection_view(const struct hf_inspection *inspection, size_t at, struct hf_view *ret);
 
 #endif

@@ -1,22 +1,22 @@
 /*
- * Keeping: one machine renews what holds one lock or a session's many.
+ * Keeping: one machine renews leases, of one lock or of a session with many.
  *
  * Invariants
  * K1  At most one renewal is in flight. It takes the record from `version` to
  *     version + 1, and is repeated under the same number and id until it is decided.
  * K2  valid_until_us is counted from the first send of the confirmed version.
- *     A confirmed renewal never shortens it; an unconfirmed one never touches it
- *     (with hold_on_unavailable, one that the store turned away as out of service
- *     counts as confirmed: nobody else can be served then, it is hoped).
+ *     A confirmed renewal never shortens it; an unconfirmed one never changes it
+ *     (with hold_on_unavailable, one that the store rejected as out of service
+ *     counts as confirmed: it is hoped that no other client is served either).
  * K3  When valid_until_us has passed the lease is dead, whatever comes later.
- * K4  Once its grant is being released a lease is not renewed any more.
- * K5  A record at version + 1 is ours if our write made it. Otherwise somebody else
- *     acts for the same holder: their version is taken over, nothing is promised by
- *     it, and ours follows at once. Lost is what the record no longer holds.
- *     A lease that ends here is given back only if nobody else ever acted for its
- *     grant: what they promised may end later than what was promised here.
- * K6  What is written is never shorter than what the record has: lease and expiry
- *     only grow, whoever asked for less.
+ * K4  Once its grant is being released a lease is no longer renewed.
+ * K5  A record at version + 1 is ours if our write made it. Otherwise another actor
+ *     serves the same holder: its version is adopted, it promises nothing here, and
+ *     our renewal follows at once. A lease is lost when the record no longer has it.
+ *     A lease that ends here is given back only if no other actor ever served its
+ *     grant: they may have promised more than was promised here.
+ * K6  A write is never shorter than the record: lease and expiry only grow, even if
+ *     the caller asked for less.
  */
 #include "lock/inside.h"
 
@@ -37,7 +37,7 @@ struct hf_lease *hf__lease_new(struct hf_core *core, bool is_session)
     hf__list_append(&core->leases, &lease->node);
     lease->refs = 1;
     lease->is_session = is_session;
-    /* Where a version does not name its write, others may have renewed it unseen. */
+    /* Where a version does not identify its write, another actor may have renewed it unseen. */
     lease->others = !is_session && !(core->options.format->can & HF_NAMES_WRITES);
     lease->state = HF_LEASE_CREATING;
     lease->wanted_ms = lease->lease_ms = core->options.lease_ms;
@@ -149,7 +149,7 @@ void hf__lease_end(struct hf_core *core, struct hf_lease *lease, enum hf_reason 
         lease->job = NULL;
     }
     hf__ensures_fail(core, lease, NULL, reason);
-    /* Those that are being released end with their release. */
+    /* Grants that are being released end with their release. */
     for (struct hf_list *at = lease->grants.next, *next; at != &lease->grants; at = next) {
         next = at->next;
         struct hf_grant *grant = HF_CONTAINER(at, struct hf_grant, of_lease);
@@ -172,7 +172,7 @@ static void give_back_all(struct hf_core *core, const struct hf_lease *lease, in
     }
 }
 
-/* Others may have renewed it: the record tells whether it has expired (C6). */
+/* Another actor may have renewed it: the record tells whether it has expired (C6). */
 static void ask_record(struct hf_core *core, struct hf_lease *lease, struct hf_grant *grant,
                        int64_t now_us)
 {
@@ -191,7 +191,7 @@ static void ask_record(struct hf_core *core, struct hf_lease *lease, struct hf_g
     else hf__errand_start(core, errand, patience_ms, now_us);
 }
 
-/* The time is up. Nobody needs to wait for what we gave up: say so, if the store listens. */
+/* Time is up. Tells the store if possible, so that nobody waits for a lease that was given up. */
 static void expire(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
 {
     struct hf_id id = lease->id;
@@ -239,7 +239,7 @@ static void forget_warnings(struct hf_lease *lease)
 
 /* ---- renewing ---- */
 
-/* After what the same answer may have taken away. */
+/* Call it after handling what the same answer has taken away. */
 static void settle_ensures(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
 {
     bool confirmed = !lease->failures && !lease->overtaken; /* by this answer */
@@ -292,7 +292,7 @@ static void failed(struct hf_core *core, struct hf_lease *lease, int code, const
 {
     if (lease->failures++ == 0) {
         lease->failing_us = now_us;
-        hf__log(&core->options.log, HF_LOG_WARN, "a renewal failed: %s; %lld ms are left",
+        hf__log(&core->options.log, HF_LOG_WARN, "renewal failed: %s; %lld ms left",
                 why && *why ? why : hf_error_meaning(code),
                 (long long)((lease->valid_until_us - now_us) / 1000));
     }
@@ -394,8 +394,8 @@ static void renewed(struct hf_core *core, struct hf_request *request,
         else refused_own(core, lease, request, answer, now_us);
         break;
     default:
-        /* What we write nobody else may see: no use in waiting. A service, which cannot know what
-         * others see, says nothing. */
+        /* Other clients may not see our writes: waiting is useless. A service cannot know what
+         * others see, and reports nothing. */
         if (answer->code == HF_ERR_DAMAGED && !core->options.by_grant) {
             hf__lease_end(core, lease, HF_REASON_STORE_LOST, answer->code, answer->error.message,
                           now_us);
@@ -474,7 +474,7 @@ void hf__lease_renew(struct hf_core *core, struct hf_lease *lease, int64_t now_u
     hf__lease_schedule(core, lease, now_us);
 }
 
-/* A session that nobody has used for a lease is not worth a write per period. */
+/* A session that has been idle for a lease is not worth a write per period. */
 static bool is_idle(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
 {
     enum { CORE_AND_CALLER = 2 };

@@ -1,20 +1,20 @@
 /*
- * What has been seen of other holders' signs of life, and since when.
+ * When other holders' signs of life were seen, and since when they are unchanged.
  *
  * Invariants
- * O1  A time is counted from after the read that showed it returned, and starts
- *     anew whenever the pair of id and version changes.
- * O2  Observations outlive attempts: a caller who comes back finds the clock
- *     still running.
- * O3  There are at most so many; the one that was not looked at for longest
- *     makes room. Forgetting one only makes somebody wait longer.
+ * O1  Time counts from the return of the read that showed the sign of life, and
+ *     starts again whenever the pair of id and version changes.
+ * O2  Observations outlive attempts: for a caller that comes back, the clock has
+ *     kept running.
+ * O3  There are at most OBSERVATIONS; the least recently used one makes room.
+ *     Forgetting one only makes a challenger wait longer.
  */
 #include "lock/inside.h"
 
 enum { OBSERVATIONS = 65536, BUCKETS = 1024, ID_MAX = 64, VERSION_MAX = 64 };
 
 struct seen {
-    struct hf_list order; /* least recently looked at first */
+    struct hf_list order; /* least recently used first */
     struct seen *next;    /* in its bucket, or free */
     int64_t since_us;
     int64_t asked_us;
@@ -64,7 +64,7 @@ static void unlink_seen(struct hf_observation *all, struct seen *seen)
     all->count--;
 }
 
-/* The entry of an id, new if need be; NULL when out of memory or the id is absurd. */
+/* The entry of an id, created if missing; NULL: out of memory, or the id is empty or too long. */
 static struct seen *find(struct hf_core *core, struct hf_slice id, bool *ret_is_new)
 {
     struct hf_observation *all = core->observed;
@@ -131,11 +131,11 @@ struct hf_verdict hf__judge(struct hf_core *core, const struct hf_liveness *live
 {
     unsigned can = core->options.format->can;
     enum hf_expiry_mode mode = core->options.judge;
-    if (!(can & HF_CAN_OBSERVE) || !(can & HF_CAN_EXPIRE)) mode = HF_JUDGE_BOTH; /* what there is */
+    if (!(can & HF_CAN_OBSERVE) || !(can & HF_CAN_EXPIRE)) mode = HF_JUDGE_BOTH; /* what it has */
     int64_t dead_us = HF_NEVER;
     if ((can & HF_CAN_EXPIRE) && mode != HF_JUDGE_OBSERVED)
         dead_us = expired_dead_us(core, liveness, now_us);
-    /* By the clock alone, where there is one: otherwise a lock could stay held for ever. */
+    /* By the clock alone, but only if it is known: otherwise a lock could stay held for ever. */
     bool has_clock = dead_us != HF_NEVER;
     if ((can & HF_CAN_OBSERVE) && !(has_clock && mode == HF_JUDGE_CLOCK)) {
         int64_t observed_us = observed_dead_us(core, liveness, now_us);

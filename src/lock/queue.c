@@ -1,17 +1,18 @@
 /*
- * Those who want one lock here: their order, and who need not ask the store.
+ * Attempts of this client on one lock: their order, and when they need not ask the store.
  *
  * Invariants
  * Q1  Of the attempts on one name only the first is on its way; the others are QUEUED.
- * Q2  Who does not want to wait is told at once if somebody here holds the lock or waits for it.
- * Q3  A client that holds the lock asks the store nothing about it, unless others act for its
- *     grants (by_grant): then whoever wants it asks the store.
+ * Q2  An attempt that does not want to wait is refused at once if this client holds the lock or
+ *     another attempt waits for it.
+ * Q3  A client that holds the lock asks the store nothing about it, unless other actors serve its
+ *     grants (by_grant): then every attempt asks the store.
  */
 #include "lock/attempt.h"
 
 enum { FIRST_POLL_MS = 25 };
 
-/* Who tries behind somebody who waits would have to wait. */
+/* A try that is queued after a waiting attempt would have to wait. */
 void hf__name_refuse_tries(struct hf_core *core, struct hf_name *name, int64_t now_us)
 {
     if (name->busy) return;
@@ -25,14 +26,14 @@ void hf__name_refuse_tries(struct hf_core *core, struct hf_name *name, int64_t n
     name->busy = false;
 }
 
-/* Once more a lock that this client has. */
+/* Re-enters a lock that this client holds. */
 static void enter_again(struct hf_core *core, struct hf_attempt *attempt, struct hf_grant *held,
                         int64_t now_us)
 {
     held->entries++;
     hf__free(attempt->grant);
     attempt->grant = held;
-    attempt->use_session = true; /* the own lease, if any, is not needed */
+    attempt->use_session = true; /* its own lease, if any, is not needed */
     hf__attempt_finish(core, attempt, 0, now_us);
 }
 
@@ -42,7 +43,7 @@ static bool may_enter(const struct hf_attempt *attempt, const struct hf_grant *h
            hf__grant_left_us(held, now_us) > 0;
 }
 
-/* Those who wait for what somebody here has: some may come in too, some do not want to wait. */
+/* Serves attempts queued for a lock held here: re-entrant ones enter, tries are refused. */
 static void serve_queue(struct hf_core *core, struct hf_name *name, struct hf_grant *held,
                         int64_t now_us)
 {
@@ -58,13 +59,13 @@ static void serve_queue(struct hf_core *core, struct hf_name *name, struct hf_gr
     }
 }
 
-/* The grant that keeps everybody here from asking the store (Q3). */
+/* The grant because of which attempts here need not ask the store (Q3). */
 static struct hf_grant *held_here(const struct hf_core *core, const struct hf_name *name)
 {
     return core->options.by_grant ? NULL : hf__name_exclusive(name);
 }
 
-/* The store has confirmed it to somebody here, not longer ago than whoever waits would look again. */
+/* The store has confirmed a grant here, less than one first poll interval ago. */
 static bool is_just_granted(const struct hf_name *name, int64_t now_us)
 {
     const struct hf_grant *held = hf__name_exclusive(name);
@@ -93,22 +94,22 @@ void hf__name_advance(struct hf_core *core, struct hf_name *name, int64_t now_us
     if (core->closing || held) return;
     if (now_us >= first->deadline_us) return; /* its alarm is due */
     if (first->state == HF_ATTEMPT_WAITING) {
-        first->read_next = false; /* somebody here let go: no need to look */
+        first->read_next = false; /* released here: no need to read first */
         first->poll_ms = FIRST_POLL_MS;
     } else if (first->state != HF_ATTEMPT_QUEUED) {
-        first->look_again = true; /* what it is looking at may be older */
+        first->look_again = true; /* the record it is reading may be older */
         return;
     } else if (!hf__attempt_is_try(first) && is_just_granted(name, now_us)) {
-        hf__attempt_wait(core, first, now_us); /* the store has said whose it is */
+        hf__attempt_wait(core, first, now_us); /* the store has just said who holds it */
         return;
     }
     hf__attempt_go(core, first, now_us);
 }
 
 /*
- * A release has been sent: the try of whoever comes next goes right behind it, and so into the same
- * commit. It is a try as any other: if it arrives first after all, it is refused, and the attempt
- * waits as it would have.
+ * A release has been sent: the next attempt sends its try right after it, so that both get into the
+ * same commit. It is a try like any other: if it arrives first after all, it is refused, and the
+ * attempt waits as it would have.
  */
 void hf__name_follow(struct hf_core *core, struct hf_name *name, int64_t now_us)
 {
@@ -142,7 +143,7 @@ struct hf_attempt *hf__core_next_in_line(const struct hf_core *core, struct hf_s
     return next == &found->attempts ? NULL : HF_CONTAINER(next, struct hf_attempt, of_name);
 }
 
-/* Re-entrant, or held here by somebody else: decided without asking the store. */
+/* A re-entrant acquire, or one of a lock held here, is decided without asking the store. */
 static void begin(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
     struct hf_grant *held = held_here(core, attempt->name);
@@ -154,7 +155,7 @@ static void begin(struct hf_core *core, struct hf_attempt *attempt, int64_t now_
     } else if (hf__attempt_is_try(attempt) && (held || first->state == HF_ATTEMPT_WAITING)) {
         hf__attempt_fail_held(core, attempt, HF_ERR_HELD, now_us);
     } else if (is_first) {
-        /* It is probably held: a read costs a fifth of a write that is refused. */
+        /* It is probably held, and a read costs a fifth of a refused write. */
         if (core->options.by_grant && hf__name_exclusive(attempt->name)) attempt->read_next = true;
         hf__name_advance(core, attempt->name, now_us);
     }

@@ -1,9 +1,9 @@
 /*
- * How a wait stands, for whoever waits: who holds the lock, how many of this client come first, and
- * since when the store has not answered.
+ * The state of a wait, for the waiting caller: who holds the lock, how many attempts of this client
+ * come first, and since when the store has not answered.
  *
- * Nothing of the protocol rests on it. An attempt is listed when something may have changed, and
- * what would be said a second time is not said.
+ * The protocol does not depend on it. An attempt is listed when its report may have changed; a
+ * report equal to the last one is not repeated.
  */
 #include "base/hash.h"
 #include "lock/attempt.h"
@@ -41,7 +41,7 @@ static void put_ours(const struct hf_core *core, const struct hf_grant *ours, st
     ret->expires_unix_ms = ours->lease ? ours->lease->expires_unix_ms : 0;
 }
 
-/* By a grant of ours, or by the record as whoever is first has seen it. */
+/* From a grant of ours, or from the record as the first in line has seen it. */
 static void put_holder(const struct hf_core *core, const struct hf_name *name,
                        struct hf_report *ret)
 {
@@ -78,7 +78,7 @@ static void fill(const struct hf_core *core, const struct hf_attempt *attempt, i
     ret->error = &attempt->error;
 }
 
-/* Not of how long it has been silent, which everybody can count. */
+/* Without the length of the silence, which the caller can count. */
 static uint64_t digest(const struct hf_report *report)
 {
     const int64_t numbers[] = {report->holders, report->since_unix_ms, report->expires_unix_ms,

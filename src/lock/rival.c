@@ -1,9 +1,9 @@
 /*
- * Those who are in the way of an attempt: who they are, whether they are alive,
- * and what follows from it.
+ * The rivals of an attempt: the holders and waiters in its way, whether they are
+ * alive, and what follows from it.
  *
- * A round begins with a record (hf__rivals_list) and looks at one rival after the
- * other (hf__rivals_examine), reading and ending sessions on the way; then it acts:
+ * A round begins with a record (hf__rivals_list) and examines one rival after the
+ * other (hf__rivals_examine), reading and ending sessions as needed; then it acts:
  * removes the dead, takes over, tries, declares its intent, or waits.
  *
  * Invariants: A3 and A4 of attempt.c.
@@ -17,7 +17,7 @@ static void add_rival(struct hf_attempt *attempt, enum hf_hold kind, struct hf_h
     attempt->rivals[attempt->rival_count++] = (struct hf_rival){.holder = holder, .kind = kind};
 }
 
-/* Everybody who is in the way. */
+/* All holders and intents in the way. */
 bool hf__rivals_list(struct hf_attempt *attempt)
 {
     const struct hf_record *record = &attempt->record;
@@ -58,7 +58,7 @@ static void session_ended(struct hf_core *core, struct hf_request *request,
     if (!hf__attempt_decided_step(core, attempt, request, answer, now_us)) return;
     struct hf_rival *rival = &attempt->rivals[attempt->rival_at++];
     rival->dead = answer->code == 0 || !answer->has_item;
-    if (!rival->dead) attempt->judge_at_us = now_us + 1000; /* it moved: read it again */
+    if (!rival->dead) attempt->judge_at_us = now_us + 1000; /* it was renewed: read it again */
     hf__rivals_examine(core, attempt, now_us);
 }
 
@@ -93,7 +93,7 @@ static void session_was_read(struct hf_core *core, struct hf_request *request,
     if (!record.exists) {
         attempt->rivals[attempt->rival_at++].dead = true;
     } else if (record.damaged) {
-        attempt->rival_at++; /* somebody who cannot be judged */
+        attempt->rival_at++; /* a rival that cannot be judged */
     } else {
         struct hf_verdict verdict = hf__judge(core, &record.liveness, now_us);
         if (verdict.dead && !HF_BUG(TAKE_LIVE_SESSION)) {
@@ -152,7 +152,7 @@ static void declared(struct hf_core *core, struct hf_request *request,
     hf__attempt_wait(core, attempt, now_us);
 }
 
-/* A writer in front of readers says that it waits, so that no new ones come in. */
+/* A writer that waits for readers declares it, so that no new readers enter. */
 static bool declare_intent(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
     if (attempt->want.limit > 0 || attempt->record.member_count == 0 ||
@@ -207,7 +207,7 @@ static void act(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us
         else if (!declare_intent(core, attempt, now_us)) hf__attempt_wait(core, attempt, now_us);
         return;
     }
-    /* Free. Whoever loses that race again and again had better wait a little. */
+    /* Free. An attempt that keeps losing this race waits a little instead. */
     if (++attempt->rushes > RUSHES) {
         attempt->judge_at_us = HF_NEVER;
         hf__attempt_wait(core, attempt, now_us);
@@ -233,7 +233,7 @@ void hf__rivals_examine(struct hf_core *core, struct hf_attempt *attempt, int64_
             if (verdict.judge_at_us < attempt->judge_at_us)
                 attempt->judge_at_us = verdict.judge_at_us;
         } else if (hf__session_find(core, session)) {
-            /* Ours: alive if somebody here knows of it, an orphan otherwise. */
+            /* Ours: alive if this client holds or attempts it, an orphan otherwise. */
             rival->dead = !hf__name_cares_for(attempt->name, rival->holder.grant);
         } else {
             read_session(core, attempt, session, now_us);

@@ -3,10 +3,10 @@
  *
  * Invariants
  * S1  A session is created on absence, and used only after that is confirmed.
- * S2  An id that was given up is never taken up again: a lost session makes room
- *     for a new one.
- * S3  What others ask for is given back unless somebody here holds or attempts
- *     it; what is revoked is given back in any case. Both are then cleared.
+ * S2  An id that was given up is never used again: a lost session is replaced by
+ *     a new one.
+ * S3  A grant that others ask for is given back unless this client holds or
+ *     attempts it; a revoked one is given back in any case. Both are then cleared.
  */
 #include "lock/inside.h"
 
@@ -66,14 +66,14 @@ struct hf_lease *hf__session_get(struct hf_core *core, int64_t now_us)
     struct hf_lease *session = core->session;
     if (session) return session->state == HF_LEASE_LIVE ? session : NULL;
     session = hf__lease_new(core, true);
-    if (!session) return NULL; /* its waiters come again */
+    if (!session) return NULL; /* its waiters retry */
     core->session = session;
     begin_anew(core, session, now_us);
     send_creation(core, session, now_us);
     return NULL;
 }
 
-/* An id whose creation was sent long ago would begin its life half spent (S2). */
+/* An id whose creation was first sent long ago would start with half its lease gone (S2). */
 void hf__session_retry(struct hf_core *core, struct hf_lease *session, int64_t now_us)
 {
     if (session->request) return;
@@ -122,7 +122,7 @@ static void created_late(struct hf_core *core, struct hf_lease *session, int64_t
     struct hf_error error;
     hf__session_drop(core, &session->id, now_us);
     hf__error_set(&error, HF_ERR_TIMED_OUT,
-                  "a session with a lease of %lld ms is over before the store confirms it; use a "
+                  "a session with a lease of %lld ms expires before the store confirms it; use a "
                   "longer lease",
                   (long long)session->lease_ms);
     session->late++;
@@ -147,7 +147,7 @@ static void created(struct hf_core *core, struct hf_request *request,
         hf__lease_unref(core, session);
         return;
     }
-    /* The first that a service tells us may be who we are there. */
+    /* A service's first answer may tell this client's principal there. */
     if (answer->code == HF_ERR_DENIED && core->has_principal &&
         !hf__id_is_bound(&session->id, &core->principal)) {
         begin_anew(core, session, now_us);
@@ -159,7 +159,7 @@ static void created(struct hf_core *core, struct hf_request *request,
     if (class == HF_ANSWER_REFUSED) {
         core->options.format->sessions->parse(&core->options.layout, &request->arena,
                                               answer->has_item, answer->item, &record);
-        /* Whoever made a record with this id was an earlier copy of ours. */
+        /* A record with this id can only be an earlier copy of this creation. */
         if (record.exists && !record.damaged && record.version_number == 1) class = HF_ANSWER_OK;
     }
     if (class == HF_ANSWER_OK) {
@@ -187,12 +187,12 @@ static void created(struct hf_core *core, struct hf_request *request,
 void hf__session_drop(struct hf_core *core, const struct hf_id *id, int64_t now_us)
 {
     struct hf_errand *errand = hf__errand_new(core, HF_ERRAND_END_SESSION, NULL);
-    if (!errand) return; /* it ends by itself, later */
+    if (!errand) return; /* it expires by itself, later */
     errand->target = hf__id_text(&errand->arena, id);
     hf__errand_start(core, errand, core->options.lease_ms, now_us);
 }
 
-/* ---- sessions that somebody opens ---- */
+/* ---- sessions that callers open ---- */
 
 int hf__core_session_open(struct hf_core *core, const struct hf_session_want *want,
                           struct hf_job *job, int64_t now_us, struct hf_lease **ret,
@@ -242,7 +242,7 @@ void hf__core_session_close(struct hf_core *core, struct hf_lease *session, stru
     session->refs++;
     if (hf__list_empty(&session->grants)) hf__session_left(core, session, now_us);
     const struct hf_release how = {.reason = HF_REASON_RELEASED};
-    /* Those that are being released stand at the end of the list. */
+    /* Grants that are being released are at the end of the list. */
     while (!hf__list_empty(&session->grants)) {
         struct hf_grant *grant = HF_CONTAINER(session->grants.next, struct hf_grant, of_lease);
         if (grant->state != HF_GRANT_HELD) break;
@@ -313,7 +313,7 @@ void hf__session_heard(struct hf_core *core, struct hf_lease *session,
                        const struct hf_session_record *record, int64_t now_us)
 {
     if (record->asked.count == 0 && record->revoked.count == 0) return;
-    /* All of what is revoked: whoever revoked it counts on it. */
+    /* Obeys all revocations: whoever wrote them relies on it. */
     for (size_t i = 0; i < record->revoked.count; i++)
         obey(core, session, record->revoked.at[i].bytes, now_us);
     for (size_t i = 0; i < record->asked.count; i++) {
@@ -324,7 +324,7 @@ void hf__session_heard(struct hf_core *core, struct hf_lease *session,
         give_back_text(core, session, &text, now_us);
     }
     struct hf_errand *errand = hf__errand_new(core, HF_ERRAND_CLEAR, NULL);
-    if (!errand) return; /* they are heard again with the next renewal */
+    if (!errand) return; /* the next renewal returns them again */
     errand->target = hf__id_text(&errand->arena, &session->id);
     errand->asked = copy_set(&errand->arena, record->asked);
     errand->revoked = copy_set(&errand->arena, record->revoked);
@@ -332,9 +332,9 @@ void hf__session_heard(struct hf_core *core, struct hf_lease *session,
 }
 
 /*
- * A record that was deleted or changed by hand takes a lock away without a
- * word. Few locks are looked at once per lease each; of many, one every now and
- * then, which finds a table that was emptied.
+ * A record that is deleted or changed by hand takes a lock away unannounced. With
+ * few locks, each is re-read once per lease; with many, one from time to time, which
+ * detects a table that was emptied.
  */
 void hf__session_recheck(struct hf_core *core, struct hf_lease *session, int64_t now_us)
 {
