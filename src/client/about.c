@@ -1,4 +1,4 @@
-/* What a client can say of itself: its store, its format, the store's time. */
+/* What a client reports about itself: its store, its format, the store's time. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -22,7 +22,7 @@ int hf_store_time(struct hf_client *client, int64_t *ret_lo_unix_us, int64_t *re
     struct hf_interval now = hf__core_store_time(&client->core, hf__client_now_us(client));
     pthread_mutex_unlock(&client->mutex);
     if (!now.known)
-        return hf__error_set(reterr, HF_ERR_ABSENT, "the store has not told its time yet");
+        return hf__error_set(reterr, HF_ERR_ABSENT, "the store has not reported its time yet");
     *ret_lo_unix_us = now.lo_unix_us;
     *ret_hi_unix_us = now.hi_unix_us;
     return 0;

@@ -1,4 +1,4 @@
-/* Acquiring: one path for those who wait and those who are called back. */
+/* Acquiring: one path for calls that wait and calls that call back. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -8,7 +8,7 @@
 
 enum { DATA_MAX = 350 * 1024, ATTRIBUTES_MAX = 32 };
 
-/* What is to be told of a wait, with its texts. */
+/* News of a wait, with its texts. */
 struct news {
     struct hf_wait wait;
     struct hf_error error;
@@ -16,12 +16,12 @@ struct news {
 };
 
 struct hf_acquisition {
-    struct hf_chore chore;  /* calling back */
-    struct hf_chore report; /* telling how it stands; it has a reference while it is queued */
+    struct hf_chore chore;  /* calls back with the result */
+    struct hf_chore report; /* calls on_wait; it holds a reference while it is queued */
     hf_wait_fn on_wait;
     void *on_wait_user;
     struct news *news;
-    struct news *blocked; /* who was in its way when it ended; NULL: nobody, or no memory */
+    struct news *blocked; /* the holder that blocked it; NULL: none, or out of memory */
     bool telling;         /* on_wait runs: the result waits for it */
     struct hf_client *client;
     struct hf_attempt *attempt; /* NULL: it has a result */
@@ -43,7 +43,7 @@ static void unref(struct hf_acquisition *acquisition)
     hf__free(acquisition);
 }
 
-/* ---- how it stands ---- */
+/* ---- news of a wait ---- */
 
 static const char *put_text(char **at, struct hf_slice text)
 {
@@ -84,7 +84,7 @@ void hf__acquire_report(struct hf_client *client, struct hf_attempt *attempt,
 {
     struct hf_acquisition *acquisition = attempt->want.user;
     struct news *news = news_of(attempt, report);
-    if (!news) return; /* there is always something newer to say */
+    if (!news) return; /* out of memory: later news follows anyway */
     hf__free(acquisition->news);
     acquisition->news = news;
     if (hf__list_empty(&acquisition->report.node)) acquisition->refs++;
@@ -117,12 +117,12 @@ static void tell(struct hf_client *client, struct hf_chore *chore)
 
 /* ---- the result ---- */
 
-/* The data that stands in the record, for the handle. */
+/* Copies the data in the record to the handle. */
 static void keep_data(struct hf_lock *lock, const struct hf_attempt *attempt)
 {
     if (!attempt->has_stored) return;
     if (!attempt->lacks_stored) lock->data = hf__malloc(attempt->stored.len + 1);
-    if (!lock->data) { /* the lock is worth more than what is written on it */
+    if (!lock->data) { /* the lock counts more than its data */
         lock->lacks_data = true;
         return;
     }
@@ -142,7 +142,7 @@ void hf__acquire_finished(struct hf_client *client, struct hf_attempt *attempt)
         lock->grant->user = lock;
         keep_data(lock, attempt);
         hf__client_ref(client);
-    } else if (attempt->code == 0) { /* once more the lock that we had */
+    } else if (attempt->code == 0) { /* a re-entrant acquire: the handle that exists */
         hf__lock_drop(acquisition->lock);
         acquisition->lock = attempt->grant->user;
         acquisition->lock->refs++;
@@ -151,7 +151,7 @@ void hf__acquire_finished(struct hf_client *client, struct hf_attempt *attempt)
     if (blocked && !attempt->wants.failed)
         acquisition->blocked = news_of(attempt, &attempt->blocked_by);
     hf__attempt_free(&client->core, attempt);
-    /* Called back, it comes after what is being told anyway, and before the lock's events. */
+    /* A callback is queued after the news being reported, and before the lock's events. */
     if (!acquisition->telling || !acquisition->waiter) give_result(client, acquisition);
 }
 
@@ -166,7 +166,7 @@ static void call_back(struct hf_client *client, struct hf_chore *chore)
     pthread_mutex_unlock(&client->mutex);
 }
 
-/* ---- the wish ---- */
+/* ---- checking the options ---- */
 
 static int check_attributes(struct hf_client *client, const struct hf_acquire_options *options,
                             struct hf_arena *arena, struct hf_item *ret, struct hf_error *reterr)
@@ -324,7 +324,8 @@ int hf_acquire(struct hf_client *client, const char *name, int64_t timeout_ms,
 {
     HF_OPTIONS(struct hf_acquire_options, options, given);
     if (!client || !ret)
-        return hf__error_set(reterr, HF_ERR_INVALID, "no client, or nowhere to put the lock");
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "the client or the pointer for the lock is NULL");
     struct hf_arena arena = {0};
     struct hf_want want;
     struct hf_waiter waiter;
@@ -383,7 +384,7 @@ int hf__acquire_async(struct hf_client *client, const char *name, int64_t timeou
 {
     HF_OPTIONS(struct hf_acquire_options, options, given);
     if (!client || !done)
-        return hf__error_set(reterr, HF_ERR_INVALID, "no client, or nobody to call back");
+        return hf__error_set(reterr, HF_ERR_INVALID, "the client or the callback is NULL");
     struct hf_arena arena = {0};
     struct hf_want want;
     int code = check_want(client, name, timeout_ms, &options, inside, &arena, &want, reterr);

@@ -1,6 +1,6 @@
 /*
- * Acting by grant: a lock that one process has taken, and that another one renews or releases. The
- * protocol does it (lock/adopt.c); here are the calls.
+ * Acting by grant: one process takes a lock, another one renews or releases it. The protocol
+ * does the work (lock/adopt.c); these are the calls.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "client/on_behalf.h"
 #include "format/format.h"
 
-/* "NAME#grant"; of a shared lock "NAME#s" and the grant. */
+/* "NAME#grant"; for a shared lock "NAME#s" and the grant. */
 int hf_lock_grant(const struct hf_lock *lock, char ret[HF_GRANT_SIZE], struct hf_error *reterr)
 {
     struct hf_client *client = lock->client;
@@ -22,7 +22,7 @@ int hf_lock_grant(const struct hf_lock *lock, char ret[HF_GRANT_SIZE], struct hf
         code = hf__error_set(reterr, HF_ERR_LOST, "the lock is not held any more");
     } else if (grant->lease->is_session) {
         code = hf__error_set(reterr, HF_ERR_UNSUPPORTED,
-                             "a session keeps the lock, and goes with its process");
+                             "the lock is kept by a session, which ends with its process");
     } else {
         hf__hex_encode(grant->id.bytes, sizeof grant->id.bytes, id);
         snprintf(ret, HF_GRANT_SIZE, "%s#%s%s", grant->name->text, grant->limit ? "s" : "", id);
@@ -46,7 +46,7 @@ static int parse(const struct hf_client *client, const char *text, struct hf_by_
     if (hash) ret->name = hf__slice(text, (size_t)(hash - text));
     if (!hash || !hf__grant_parse(hf__slice_str(hash + 1), ret))
         return hf__error_set(reterr, HF_ERR_INVALID,
-                             "invalid grant: expected what acquiring printed, NAME#…");
+                             "invalid grant: expected NAME#… as printed by acquire");
     const char *refusal = client->core.options.format->refuses_name(ret->name);
     if (refusal) return hf__error_set(reterr, HF_ERR_INVALID, "invalid grant: %s", refusal);
     return 0;

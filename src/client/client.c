@@ -128,7 +128,7 @@ static void nap(struct hf_client *client, int64_t until_us)
 {
     int64_t now_us = hf__client_now_us(client);
     int64_t ms = until_us > now_us ? (until_us - now_us + 999) / 1000 : 0;
-    /* Not for long: the time that counts also passes while the machine sleeps. */
+    /* Not for long: the clock that counts runs on while the machine is suspended. */
     if (until_us == HF_NEVER || ms > LONGEST_NAP_MS) ms = LONGEST_NAP_MS;
     struct timespec until = hf__deadline_in(ms);
     client->woken = false;
@@ -171,7 +171,7 @@ static void listen_if_wanted(struct hf_client *client)
     hf__client_chore(client, &client->listen);
 }
 
-/* Whatever is due. With the mutex. */
+/* Does what is due. With the mutex. */
 static void turn(struct hf_client *client)
 {
     int64_t now_us = hf__client_now_us(client);
@@ -190,7 +190,7 @@ static int64_t next_us(const struct hf_client *client)
     return core_us < watch_us ? core_us : watch_us;
 }
 
-/* With the mutex, which it lets go meanwhile. False: there is none. */
+/* With the mutex, released while it runs. False: there is none. */
 static bool run_chore(struct hf_client *client)
 {
     struct hf_list *node = hf__list_pop(&client->chores);
@@ -222,12 +222,12 @@ bool hf__client_is_thread(const struct hf_client *client)
            pthread_equal(pthread_self(), client->thread);
 }
 
-/* ---- driven by another's loop ---- */
+/* ---- driven by the user's loop ---- */
 
-/* A round of it, without waiting. With the mutex. */
+/* One round, without waiting. With the mutex. */
 static void process(struct hf_client *client)
 {
-    enum { CHORES_MOST = 10000 }; /* then the loop has its turn */
+    enum { CHORES_MOST = 10000 }; /* then return to the loop */
     pthread_mutex_unlock(&client->mutex);
     hf__mailbox_run(&client->mailbox);
     pthread_mutex_lock(&client->mutex);
@@ -246,7 +246,7 @@ static int64_t timeout_ms(const struct hf_client *client)
     return at_us > now_us ? (at_us - now_us + 999) / 1000 : 0;
 }
 
-/* Somebody who drives it waits. With the mutex. */
+/* One round for a driving caller that waits. With the mutex. */
 static void pump(struct hf_client *client)
 {
     struct pollfd ready = {.fd = client->mailbox.fd, .events = POLLIN};
@@ -288,7 +288,8 @@ int hf_client_process(struct hf_client *client, struct hf_error *reterr)
     if (code != 0) return code;
     pthread_mutex_lock(&client->mutex);
     if (hf__client_is_thread(client)) {
-        code = hf__error_set(reterr, HF_ERR_IN_CALLBACK, "callbacks run inside this call already");
+        code = hf__error_set(reterr, HF_ERR_IN_CALLBACK,
+                             "already inside this call or one of its callbacks");
     } else {
         client->thread = pthread_self();
         process(client);
@@ -302,16 +303,16 @@ void hf__client_chore(struct hf_client *client, struct hf_chore *chore)
     if (hf__list_empty(&chore->node)) hf__list_append(&client->chores, &chore->node);
 }
 
-/* ---- what the core has to say ---- */
+/* ---- the core's output ---- */
 
-/* L1: whoever reads our log may be slow. */
+/* L1: the log callback may be slow. */
 struct line {
     struct hf_chore chore;
     enum hf_log_level level;
     char text[];
 };
 
-enum { LINES_MOST = 256 }; /* that wait; what does not fit is not worth more memory */
+enum { LINES_MOST = 256 }; /* queued at most; further ones are dropped to save memory */
 
 static void tell(struct hf_client *client, struct hf_chore *chore)
 {
@@ -560,7 +561,7 @@ static int start_core(struct hf_client *client, const struct hf_client_options *
 static int start_thread(struct hf_client *client, struct hf_error *reterr)
 {
     if (hf__thread_create(&client->thread, run, client) != 0)
-        return hf__error_set(reterr, HF_ERR_NO_MEMORY, "no thread could be started");
+        return hf__error_set(reterr, HF_ERR_NO_MEMORY, "cannot start a thread");
     client->has_thread = true;
     return 0;
 }
@@ -569,7 +570,7 @@ int hf_client_new(const struct hf_client_options *given, struct hf_client **ret,
                   struct hf_error *reterr)
 {
     if (!given) return hf__error_set(reterr, HF_ERR_INVALID, "no options");
-    if (!ret) return hf__error_set(reterr, HF_ERR_INVALID, "nowhere to put the client");
+    if (!ret) return hf__error_set(reterr, HF_ERR_INVALID, "the pointer for the client is NULL");
     HF_OPTIONS(struct hf_client_options, options, given);
     struct hf_client *client = hf__calloc(1, sizeof *client);
     if (!client) return hf__error_no_memory(reterr);
@@ -604,7 +605,7 @@ int hf_client_new(const struct hf_client_options *given, struct hf_client **ret,
     return 0;
 }
 
-/* Whatever is still at the store comes back now; it answers everything, sooner or later. */
+/* Cancels the calls at the store, and waits: it answers everything, sooner or later. */
 static void recall(struct hf_client *client)
 {
     client->closed = true;
@@ -643,7 +644,7 @@ int hf_client_close(struct hf_client *client, int64_t timeout_ms)
     struct hf_waiter waiter;
     int code = hf__client_enter_waiting(client, NULL);
     if (code != 0) return code;
-    if (client->driven) client->thread = pthread_self(); /* nobody else drives it any more */
+    if (client->driven) client->thread = pthread_self(); /* no other thread drives it any more */
     if (timeout_ms <= 0) timeout_ms = CLOSE_MS;
     if (timeout_ms > HF_LEASE_MAX_MS) timeout_ms = HF_LEASE_MAX_MS;
     code = hf__waiter_init(client, &waiter, &client->core, NULL);
@@ -665,7 +666,7 @@ int hf_client_close(struct hf_client *client, int64_t timeout_ms)
     client->has_thread = false;
     bool hears = client->hears;
     pthread_mutex_unlock(&client->mutex);
-    if (hears) hf__store_unlisten(client->store, &client->hint); /* which may be giving one */
+    if (hears) hf__store_unlisten(client->store, &client->hint); /* a hint may be arriving */
     pthread_mutex_lock(&client->mutex);
     recall(client);
     drain(client);

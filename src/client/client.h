@@ -1,20 +1,20 @@
 /*
  * The library's own view of a client: the protocol core, the store that serves
- * it, and what drives both. That is a thread of the client's own, or the loop of
- * its user (`driven`), who calls hf_client_process.
+ * it, and the thread that drives both. That is the client's own thread, or the
+ * event loop of its user (`driven`), which calls hf_client_process.
  *
  * Invariants
  * L1  `mutex` guards everything below it, the core included. It is never held
- *     while a callback runs (the log's is one), nor while anything waits but on
+ *     while a callback runs (the log's is one), nor during any wait except for
  *     a condition.
  * L2  The core is fed with a clock that is read under the mutex: time never goes
- *     back.
+ *     backwards.
  * L3  After every input the core is drained: requests are submitted, waiters
  *     woken, callbacks queued.
  * L4  Callbacks run on the client's thread only, in the order in which their
- *     causes happened; of a driven client that is whoever processes it.
+ *     causes happened; of a driven client, on the thread that processes it.
  * L5  The client is freed with its last reference: the user's, one per lock
- *     handle, one per call that waits.
+ *     handle, one per waiting call.
  */
 #ifndef HF_CLIENT_CLIENT_H
 #define HF_CLIENT_CLIENT_H
@@ -26,7 +26,7 @@
 #include "lock/core.h"
 #include "store/store.h"
 
-/* Something that the client's thread is to do, outside the mutex. */
+/* Work for the client's thread, done without the mutex. */
 struct hf_chore {
     struct hf_list node; /* empty: not queued */
     void (*run)(struct hf_client *client, struct hf_chore *chore);
@@ -43,7 +43,7 @@ struct hf_async {
     void *user;
 };
 
-/* Somebody who waits, on their own stack. */
+/* A waiting call; on its caller's stack. */
 struct hf_waiter {
     struct hf_list node;
     pthread_cond_t cond;
@@ -51,11 +51,11 @@ struct hf_waiter {
     bool done;
 };
 
-/* A job of the core that somebody waits for, on their own stack. */
+/* A job of the core with a waiting caller; on the caller's stack. */
 struct hf_job_call {
     struct hf_job job;
     struct hf_waiter waiter;
-    const struct hf_clock *clock; /* the client's, which may be gone when the job has ended */
+    const struct hf_clock *clock; /* the client's; the client may be gone when the job has ended */
 };
 
 /* An operation at the store. `done` is called with the mutex held. */
@@ -75,10 +75,10 @@ struct hf_client {
     const struct hf_clock *clock;
     struct hf_log log;
     bool driven;
-    pthread_t thread;          /* its own, or of whoever drives it */
-    struct hf_mailbox mailbox; /* of a driven one: answers of the store */
+    pthread_t thread;          /* its own, or the one that drives it */
+    struct hf_mailbox mailbox; /* of a driven client: answers of the store */
     struct hf_hint hint;       /* from the store … */
-    struct hf_chore listen;    /* … which is asked for them when somebody has to wait */
+    struct hf_chore listen;    /* … which is asked for them once an attempt has to wait */
 
     pthread_mutex_t mutex;
     pthread_cond_t wake; /* of the thread */
@@ -87,33 +87,33 @@ struct hf_client {
     struct hf_list waiters;
     struct hf_list calls;    /* at the store */
     struct hf_list watchers; /* watch.c */
-    int lines;               /* of the log, among the chores */
+    int lines;               /* of the log, queued among the chores */
     uint32_t refs;
     bool has_thread;
-    bool listens;    /* to hints, or cannot */
-    bool hears;      /* it does */
+    bool listens;    /* it has asked for hints */
+    bool hears;      /* the store gives them */
     bool hinted;     /* something may have changed */
-    bool processing; /* callbacks of a driven one run */
-    bool stopping;   /* the thread ends */
+    bool processing; /* a driven client's callbacks are running */
+    bool stopping;   /* the thread is ending */
     bool closed;     /* nothing is submitted any more */
     bool woken;
 };
 
 /* ---- client.c ---- */
 
-/* Checks the process and locks. Otherwise fills the error and leaves it unlocked. */
+/* Checks the process and locks the mutex. On failure fills the error and does not lock. */
 int hf__client_enter(struct hf_client *client, struct hf_error *reterr);
 /* The same for calls that wait. */
 int hf__client_enter_waiting(struct hf_client *client, struct hf_error *reterr);
 /* Drains and unlocks. */
 void hf__client_leave(struct hf_client *client);
 bool hf__client_is_ours(const struct hf_client *client);
-/* For a call of several steps that wait: the client stays until it is let go. */
+/* For a call of several steps that wait: the client exists until it is let go. */
 int hf__client_hold(struct hf_client *client, struct hf_error *reterr);
 void hf__client_let_go(struct hf_client *client);
 int64_t hf__client_now_us(const struct hf_client *client);
 void hf__client_ref(struct hf_client *client);
-/* Called with the mutex, which is gone afterwards. */
+/* Call with the mutex held; it is released. */
 void hf__client_unref_unlock(struct hf_client *client);
 void hf__client_chore(struct hf_client *client, struct hf_chore *chore);
 
@@ -123,34 +123,34 @@ void hf__client_submit(struct hf_client *client, struct hf_client_call *call);
 bool hf__client_is_thread(const struct hf_client *client);
 
 /*
- * Waiting for something, under the mutex. A waiter keeps the client: after
+ * Waiting, under the mutex. A waiter holds a reference to the client: after
  * hf__waiter_wait, leave by hf__client_unref_unlock.
  */
 int hf__waiter_init(struct hf_client *client, struct hf_waiter *waiter, const void *about,
                     struct hf_error *reterr);
 void hf__waiter_wait(struct hf_client *client, struct hf_waiter *waiter);
 void hf__waiter_wake(struct hf_waiter *waiter);
-/* Everybody who waits for this. */
+/* Wakes all waiters for this. */
 void hf__client_wake_all(struct hf_client *client, const void *about);
 
-/* Returns when every callback that was queued or ran has ended. Not from one, nor under the mutex.
- */
+/* Returns when all callbacks that were queued or running have ended. Call it neither from a
+ * callback nor with the mutex. */
 void hf__client_settle(struct hf_client *client);
 
-/* Runs one operation on the store, which tries again by itself. Waits. */
+/* Runs one operation on the store, which retries by itself. Waits. */
 int hf__client_run(struct hf_client *client, struct hf_call *call, struct hf_error *reterr);
 
 /* ---- on_behalf.c ---- */
 
-/* Its job has ended: it is called back. */
+/* Its job has ended: queues the callback. */
 void hf__async_done(struct hf_client *client, struct hf_async *async);
 
 /* ---- options.c ---- */
 
-/* Fills in the defaults and checks; texts go to the arena. */
+/* Fills in the defaults and checks them; texts go to the arena. */
 int hf__client_options(const struct hf_client_options *given, struct hf_arena *arena,
                        struct hf_core_options *ret, struct hf_error *reterr);
-/* Copies a struct of options of whatever size its caller knew; false if that is not said. */
+/* Copies options of the size that the caller was compiled with; false if `size` is not set. */
 bool hf__options_copy(void *ret, size_t ret_size, const void *given);
 #define HF_OPTIONS(type, name, given)                                                              \
     type name;                                                                                     \
@@ -159,37 +159,37 @@ bool hf__options_copy(void *ret, size_t ret_size, const void *given);
 
 /* ---- lock.c ---- */
 
-/* Enters the client; then hand the job to the core. */
+/* Enters the client; then pass the job to the core. */
 int hf__job_begin(struct hf_client *client, struct hf_job_call *call, struct hf_error *reterr);
-/* Leaves it. Whatever the core does with it, the job has ended when this returns. */
+/* Leaves the client. The job has ended when this returns, whatever the core does with it. */
 int hf__job_finish(struct hf_client *client, struct hf_job_call *call, struct hf_error *reterr);
 
 struct hf_lock {
-    struct hf_chore events; /* waiting to be called back */
+    struct hf_chore events; /* queued for delivery */
     struct hf_client *client;
     struct hf_grant *grant;
     hf_event_fn on_event;
     void *user;
     void *data;
     uint32_t data_size;
-    uint32_t refs;   /* users; and one until the final event was delivered */
+    uint32_t refs;   /* users; and one until the final event has been delivered */
     uint8_t told;    /* HF_EVENT_IS_… to deliver */
-    bool lacks_data; /* there was no memory for what stands in the record */
+    bool lacks_data; /* out of memory for the data in the record */
 };
 
 struct hf_lock *hf__lock_new(struct hf_client *client, const struct hf_acquire_options *options);
-/* Of a lock that was never granted. */
+/* Frees a lock that was never granted. */
 void hf__lock_drop(struct hf_lock *lock);
-/* A grant's news, from the core. */
+/* News about a grant, from the core. */
 void hf__lock_news(struct hf_client *client, struct hf_grant *grant, int which);
 
 /* ---- acquire.c ---- */
 
 struct hf_acquire_inside {
-    bool stubborn;            /* goes on whatever the store says */
-    struct hf_lease *session; /* an opened one; NULL: as the client does */
+    bool stubborn;            /* continues whatever the store answers */
+    struct hf_lease *session; /* an opened one; NULL: by the client's options */
 };
-/* The public one, with what only we can ask for. */
+/* The public call, with internal options. */
 int hf__acquire_async(struct hf_client *client, const char *name, int64_t timeout_ms,
                       const struct hf_acquire_options *given,
                       const struct hf_acquire_inside *inside, hf_acquired_fn done, void *user,
@@ -202,17 +202,17 @@ struct hf_attempt *hf__acquisition_attempt(const struct hf_acquisition *acquisit
 
 /* ---- watch.c ---- */
 
-/* Starts the looks that are due. */
+/* Starts the reads that are due. */
 void hf__watchers_run(struct hf_client *client, int64_t now_us);
 int64_t hf__watchers_next_us(const struct hf_client *client);
 void hf__watchers_close(struct hf_client *client);
 
 /* ---- inspect.c ---- */
 
-/* Of the first lock that was inspected, and whoever waits for it here. With the mutex. */
+/* Of the first lock inspected, with its waiters in this client. With the mutex. */
 struct hf_inspection;
 struct hf_lock_info *hf__info_new(struct hf_client *client, const struct hf_inspection *inspection);
-/* The same in memory of one's own: how much, beside the struct, for texts; and what comes there. */
+/* The same in the caller's memory: its size without the struct, for texts, and its contents. */
 struct hf_view;
 size_t hf__info_size(const struct hf_core *core, const struct hf_view *view);
 void hf__info_fill(struct hf_lock_info *info, char **texts, const struct hf_core *core,

@@ -1,9 +1,9 @@
 /*
- * Leader election: a lock that is acquired again whenever it was lost, and a
- * watch that tells who has it.
+ * Leader election: a lock that is acquired again whenever it is lost, and a
+ * watch that reports who holds it.
  *
- * Invariant: exactly one of these is true: an acquisition is on its way, a lock
- * is held (or its end not yet told), or the campaign is over.
+ * Invariant: exactly one of these is true: an acquisition is under way, a lock
+ * is held (or its end not yet reported), or the campaign is over.
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@ struct hf_election {
     struct hf_elect_options options; /* data is a copy */
     char *name;
     bool over;
-    bool leads; /* as was told */
+    bool leads; /* as last reported */
     struct hf_waiter *waiter;
 };
 
@@ -58,7 +58,7 @@ static void end(struct hf_election *election, const struct hf_error *why)
     tell(election, HF_LEADER_ENDED, NULL);
 }
 
-/* On the client's thread, as all of the following. */
+/* On the client's thread, like all of the following. */
 static void acquired(void *user, int code, struct hf_lock *lock, const struct hf_error *error)
 {
     struct hf_election *election = user;
@@ -74,12 +74,12 @@ static void acquired(void *user, int code, struct hf_lock *lock, const struct hf
     pthread_mutex_unlock(&client->mutex);
     hf_acquisition_free(acquisition);
     if (code != 0) {
-        /* Resigned: nobody wants to hear of it. Otherwise the client is being closed. */
+        /* After resigning there is no callback. Otherwise the client is being closed. */
         if (code == HF_ERR_CLOSED) tell(election, HF_LEADER_ENDED, NULL);
         else if (code != HF_ERR_CANCELLED) end(election, error);
         return;
     }
-    if (over) hf_release_async(lock, NULL, NULL); /* resigned meanwhile; its end wakes them */
+    if (over) hf_release_async(lock, NULL, NULL); /* resigned meanwhile; its end wakes waiters */
     else tell(election, HF_LEADER_SELF, NULL);
 }
 
@@ -118,14 +118,14 @@ static void seen(void *user, const struct hf_lock_info *info)
     struct hf_election *election = user;
     struct hf_client *client = election->client;
     pthread_mutex_lock(&client->mutex);
-    /* What was read before we were granted it is old news. */
+    /* A record read before our grant is out of date. */
     bool ours = election->lock && info->token <= election->lock->grant->token;
     pthread_mutex_unlock(&client->mutex);
     if (ours) return;
     tell(election, info->held ? HF_LEADER_OTHER : HF_LEADER_NONE, info);
 }
 
-/* Nothing of it runs any more, or will. */
+/* No callback of it runs any more, or will. */
 static void free_election(struct hf_election *election)
 {
     struct hf_client *client = election->client;

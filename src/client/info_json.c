@@ -46,7 +46,7 @@ void hf__data_put(struct hf_json_writer *json, const void *data, size_t size)
     hf__free(base64);
 }
 
-/* How long a lease has yet, as far as the store's clock is known. */
+/* The rest of a lease, as far as the store's clock is known. */
 static void put_left(struct hf_json_writer *json, int64_t expires_unix_ms, int64_t now_unix_ms)
 {
     if (expires_unix_ms == 0 || now_unix_ms == 0) return;
@@ -87,7 +87,7 @@ static void put_attributes(struct hf_json_writer *json, const struct hf_lock_inf
 
 void hf__info_put(struct hf_json_writer *json, const struct hf_lock_info *info, bool nulls)
 {
-    bool taken = info->state != HF_LOCK_FREE; /* somebody's name is on it */
+    bool taken = info->state != HF_LOCK_FREE; /* it has a holder, even if expired */
     put_text(json, "name", info->name);
     put_text(json, "sort_key", info->sort_key);
     put_text(json, "state", hf_lock_state_name(info->state));

@@ -1,4 +1,4 @@
-/* Looking at locks without taking them, and taking them away. */
+/* Inspecting locks without taking them, and force-releasing them. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@ enum { FORCE_MS = 60000 };
 
 /* ---- one lock ---- */
 
-/* Text behind the struct, terminated; NULL stays NULL. */
+/* Text after the struct, terminated; NULL stays NULL. */
 static const char *put_text(char **at, struct hf_slice text)
 {
     if (text.len == 0) return NULL;
@@ -21,7 +21,7 @@ static const char *put_text(char **at, struct hf_slice text)
     return copy;
 }
 
-/* Text that the user put beside the format's own attributes. */
+/* Text that the user stored beside the format's own attributes. */
 static bool is_extra(const struct hf_core_options *core, const struct hf_attr *attr)
 {
     return attr->value.type == HF_S &&
@@ -53,7 +53,7 @@ size_t hf__info_size(const struct hf_core *core, const struct hf_view *view)
     return size;
 }
 
-/* `at` is aligned for anything, as long as only structs have been put there. */
+/* `at` is aligned for any type while only structs have been put there. */
 static void *put_structs(char **at, size_t size)
 {
     void *place = *at;
@@ -93,7 +93,7 @@ static bool is_ours(const struct hf_core *core, const struct hf_view *view)
     return false;
 }
 
-/* Whoever waits: as the record says, and in this client. */
+/* The waiters: the one in the record, and those in this client. */
 static size_t put_waiting(struct hf_lock_party *ret, char **at, const struct hf_core *core,
                           const struct hf_view *view, int64_t now_us)
 {
@@ -191,7 +191,7 @@ static int hold_for(struct hf_client *client, const char *name, struct hf_error 
     return hf__client_hold(client, reterr);
 }
 
-/* Reads what an inspection wants to know. */
+/* Reads all records that an inspection needs. */
 static int inspect(struct hf_client *client, struct hf_inspection *inspection,
                    struct hf_error *reterr)
 {

@@ -1,6 +1,6 @@
 /*
- * Listing locks, in pages: a look at the table, then at the sessions that keep what it found. One
- * path for those who wait and those who are called back.
+ * Listing locks, in pages: reads the table, then the sessions that keep the locks found. One path
+ * for calls that wait and calls that call back.
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@
 enum {
     PAGE = 100,
     PAGE_MAX = 10000,
-    PAGE_BYTES = 128 * 1024, /* a service that prints a page does nothing else meanwhile */
+    PAGE_BYTES = 128 * 1024, /* printing a page blocks the service, so a page is small */
 };
 
 struct page {
@@ -21,18 +21,18 @@ struct page {
     struct hf_arena arena;
 };
 
-/* A page on its way. The page's arena has everything that it needs. */
+/* A page under way. All its memory is in the page's arena. */
 struct listing {
     struct hf_client_call call; /* at the store */
-    struct hf_chore chore;      /* calling back */
+    struct hf_chore chore;      /* calls back */
     struct hf_client *client;   /* counted */
     struct page *page;
     struct hf_layout layout;
     struct hf_slice prefix;
     bool held_only;
     struct hf_inspection inspection;
-    struct hf_answer found;   /* of the look at the table … */
-    size_t *items;            /* … which lock is which item */
+    struct hf_answer found;   /* of the read of the table … */
+    size_t *items;            /* … and the item of each lock */
     struct hf_waiter *waiter; /* NULL: called back */
     hf_listed_fn done;
     void *user;
@@ -40,7 +40,7 @@ struct listing {
     struct hf_error error;
 };
 
-/* A cursor is the key of the last item that was looked at, in hex: PARTITION.SORT */
+/* A cursor is the key of the last item examined, in hex: PARTITION.SORT */
 static const char *cursor_of(struct hf_arena *arena, const struct hf_layout *layout,
                              struct hf_item key)
 {
@@ -87,7 +87,7 @@ static int start_at(struct hf_arena *arena, const struct hf_layout *layout, cons
     return 0;
 }
 
-/* The locks among the items, and the sessions: those need not be read. */
+/* Adds the locks among the items, and the sessions, which then need not be read. */
 static void meet_items(struct hf_inspection *inspection, const struct hf_layout *layout,
                        const struct hf_answer *answer, struct hf_slice prefix, size_t *ret_items)
 {
@@ -103,7 +103,7 @@ static void meet_items(struct hf_inspection *inspection, const struct hf_layout 
     }
 }
 
-/* ---- its steps, each with the mutex ---- */
+/* ---- the steps, each with the mutex ---- */
 
 static int fill_page(struct hf_client *client, struct listing *listing, struct hf_error *reterr)
 {
@@ -189,8 +189,9 @@ static int check(const struct hf_client *client, const struct hf_list_options *o
                  struct hf_error *reterr)
 {
     if (options->limit < 0 || options->limit > PAGE_MAX)
-        return hf__error_set(reterr, HF_ERR_INVALID, "a limit of %d: between 1 and %d",
-                             options->limit, PAGE_MAX);
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "invalid limit of %d: must be between 1 and %d", options->limit,
+                             PAGE_MAX);
     if (options->prefix && options->name)
         return hf__error_set(reterr, HF_ERR_INVALID, "list a prefix or a name, not both");
     const char *refusal =
@@ -200,7 +201,7 @@ static int check(const struct hf_client *client, const struct hf_list_options *o
     return hf__error_set(reterr, HF_ERR_INVALID, "lock \"%.64s\": %s", options->name, refusal);
 }
 
-/* The look at the table. */
+/* The read of the table. */
 static int prepare(struct listing *listing, const struct hf_list_options *options,
                    struct hf_error *reterr)
 {
@@ -273,7 +274,7 @@ static void call_back(struct hf_client *client, struct hf_chore *chore)
     struct listing *listing = HF_CONTAINER(chore, struct listing, chore);
     listing->done(listing->user, listing->code, listing->code == 0 ? &listing->page->page : NULL,
                   &listing->error);
-    if (listing->code == 0) listing->page = NULL; /* the callee's */
+    if (listing->code == 0) listing->page = NULL; /* the callee owns it */
     listing_free(listing);
     pthread_mutex_lock(&client->mutex);
     hf__client_unref_unlock(client);
@@ -302,7 +303,7 @@ int hf_list(struct hf_client *client, const struct hf_list_options *given,
             struct hf_list_page **ret, struct hf_error *reterr)
 {
     HF_OPTIONS(struct hf_list_options, options, given);
-    if (!ret) return hf__error_set(reterr, HF_ERR_INVALID, "nowhere to put the page");
+    if (!ret) return hf__error_set(reterr, HF_ERR_INVALID, "the pointer for the page is NULL");
     struct listing *listing;
     struct hf_waiter waiter;
     int code = listing_new(client, &options, &listing, reterr);

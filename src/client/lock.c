@@ -2,7 +2,7 @@
  * The handle of a lock.
  *
  * A handle is counted: one reference for each of the user's, and one of our own
- * from the grant until its final event has been delivered. The grant goes with
+ * from the grant until its final event has been delivered. The grant is freed with
  * the last of them.
  */
 #include <string.h>
@@ -34,7 +34,7 @@ void hf__lock_drop(struct hf_lock *lock)
     hf__free(lock);
 }
 
-/* With the mutex, which is gone afterwards. */
+/* Call with the mutex held; it is released. */
 static void unref_unlock(struct hf_lock *lock)
 {
     struct hf_client *client = lock->client;
@@ -83,7 +83,7 @@ static void deliver(struct hf_client *client, struct hf_chore *chore)
     struct hf_event event;
     pthread_mutex_lock(&client->mutex);
     bool warning = take_news(lock, HF_EVENT_IS_WARNING, &event);
-    /* A warning that comes too late to be of use is none. */
+    /* A warning is dropped if the lease has ended by now. */
     if (warning && event.left_ms > 0 && lock->on_event) {
         pthread_mutex_unlock(&client->mutex);
         lock->on_event(lock->user, &event);
@@ -93,7 +93,7 @@ static void deliver(struct hf_client *client, struct hf_chore *chore)
         pthread_mutex_unlock(&client->mutex);
         return;
     }
-    hf__list_remove(&lock->events.node); /* it may have come while we warned, and be queued */
+    hf__list_remove(&lock->events.node); /* it may have been queued during the warning */
     pthread_mutex_unlock(&client->mutex);
     if (lock->on_event) lock->on_event(lock->user, &event);
     pthread_mutex_lock(&client->mutex);
@@ -182,7 +182,8 @@ int hf_lock_extend(struct hf_lock *lock, int64_t at_least_ms, struct hf_error *r
     struct hf_client *client = lock->client;
     struct hf_job_call call;
     if (at_least_ms < 0 || at_least_ms > HF_LEASE_MAX_MS / 2)
-        return hf__error_set(reterr, HF_ERR_INVALID, "%lld ms: between 0 and half a year",
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "invalid duration of %lld ms: must be between 0 and half a year",
                              (long long)at_least_ms);
     int code = hf__job_begin(client, &call, reterr);
     if (code != 0) return code;
@@ -276,7 +277,7 @@ static int result_of(const struct hf_lock *lock, bool best_effort, struct hf_err
                              "by itself",
                              hf_lock_name(lock), detail);
     default:
-        return hf__error_set(reterr, HF_ERR_LOST, "lock \"%s\" had been lost: %s%s%s",
+        return hf__error_set(reterr, HF_ERR_LOST, "lock \"%s\" was lost: %s%s%s",
                              hf_lock_name(lock), hf_reason_meaning((enum hf_reason)grant->reason),
                              *detail ? ", " : "", detail);
     }

@@ -55,7 +55,7 @@ struct hf_async *hf__async_begin(struct hf_client *client, hf_done_fn done, void
     return async;
 }
 
-/* Why it has not begun. */
+/* Why it did not begin. */
 static int code_of(const struct hf_error *error)
 {
     return error ? error->code : HF_ERR_NO_MEMORY;
@@ -109,7 +109,7 @@ int hf__session_open(struct hf_client *client, const struct hf_session_want *wan
         return code;
     }
     session->client = client;
-    session->lease->refs++; /* one is the core's, until it ends */
+    session->lease->refs++; /* one is the core's, until the session ends */
     hf__client_ref(client);
     *ret = session;
     hf__client_leave(client);
@@ -180,7 +180,7 @@ int hf__force_async(struct hf_client *client, const char *name, const char *by, 
     return 0;
 }
 
-/* ---- looking ---- */
+/* ---- inspecting ---- */
 
 void hf__lock_status(const struct hf_lock *lock, struct hf_lock_status *ret)
 {

@@ -32,7 +32,7 @@ bool hf__options_copy(void *ret, size_t ret_size, const void *given)
     return size >= sizeof size;
 }
 
-/* For people: who to look for when a lock is not let go. */
+/* For people: whom to ask about a lock that is not released. */
 static struct hf_slice default_owner(struct hf_arena *arena)
 {
     char host[256] = "";
@@ -96,7 +96,7 @@ static int check_sessions(struct hf_core_options *o, struct hf_error *reterr)
         return hf__error_set(reterr, HF_ERR_UNSUPPORTED, "the format \"%s\" has no sessions",
                              o->format->name);
     REFUSE_IF(o->session == HF_USE_SESSION_ALWAYS && o->period_ms == 0,
-              "a session cannot be renewed by hand; leave heartbeats or sessions as they are");
+              "a session needs heartbeats; leave heartbeats on, or do not force sessions");
     if (!has_sessions || o->period_ms == 0) o->session = HF_USE_SESSION_NEVER;
     return 0;
 }
@@ -106,7 +106,7 @@ static struct hf_slice text_or(struct hf_arena *arena, const char *given, const 
     return hf__arena_copy(arena, hf__slice_str(given ? given : standard ? standard : ""));
 }
 
-/* What a format leaves to choice, and what it does not. */
+/* The choices that a format leaves open. */
 static int layout_of(const struct hf_client_options *given, const struct hf_format *format,
                      struct hf_arena *arena, struct hf_layout *ret, struct hf_error *reterr)
 {
@@ -168,8 +168,8 @@ int hf__client_options(const struct hf_client_options *given, struct hf_arena *a
     REFUSE_IF(*key_name == '\0' || strlen(key_name) > 255, "a key name has 1 to 255 bytes");
     int64_t keep_s = or_default(given->keep_s, KEEP_S);
     REFUSE_IF(keep_s < LEAST_KEEP_S,
-              "released records must be kept for at least an hour: messages on the way may still "
-              "speak of them");
+              "released records must be kept for at least an hour: requests in flight may still "
+              "refer to them");
     REFUSE_IF(keep_s > MOST_KEEP_S, "released records cannot be kept for more than ten years");
     bool has_lease = format->can & HF_CAN_RENEW;
     int64_t skew_ms = format->skew_ms ? format->skew_ms : SKEW_MS;
@@ -193,7 +193,7 @@ int hf__client_options(const struct hf_client_options *given, struct hf_arena *a
         .draw = random_u64,
         .log = {given->log, given->log_user, given->log_level},
     };
-    if (!has_lease) { /* held until it is released, or a person steps in */
+    if (!has_lease) { /* held until it is released, or an operator intervenes */
         o.lease_ms = HF_LEASE_MAX_MS;
         o.period_ms = o.warn_ms = 0;
     }

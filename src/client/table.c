@@ -1,4 +1,4 @@
-/* The client's table: making it, looking at it, saying what is wrong with it. */
+/* The client's table: creating it, checking it, and explaining what is wrong with it. */
 #include <time.h>
 
 #include "client/client.h"
@@ -58,7 +58,7 @@ static int describe_table(struct hf_client *client, struct hf_table_status *ret,
         status.ttl_enabled = code == 0 &&
                              hf__slice_starts(call.answer.ttl_status, HF_LIT("ENABL")) &&
                              hf__slice_eq(call.answer.ttl_attribute, ttl_name(client));
-        if (code == HF_ERR_DENIED) code = 0; /* who may not ask can still lock */
+        if (code == HF_ERR_DENIED) code = 0; /* a client that may not ask can still lock */
     }
     if (code == 0) *ret = status;
     else if (reterr) *reterr = error;
@@ -94,7 +94,8 @@ static int wait_until_active(struct hf_client *client, struct hf_error *reterr)
         struct timespec nap = {.tv_nsec = (long)LOOK_EVERY_MS * 1000000};
         nanosleep(&nap, NULL);
     }
-    return hf__error_set(reterr, HF_ERR_TIMED_OUT, "the table has not become ready in a minute");
+    return hf__error_set(reterr, HF_ERR_TIMED_OUT,
+                         "the table did not become ready within a minute");
 }
 
 static int enable_ttl(struct hf_client *client, struct hf_error *reterr)
@@ -127,14 +128,14 @@ static int create_table(struct hf_client *client, const struct hf_table_options 
     call.op.write_units = options->write_units;
     int code = hf__client_run(client, &call, reterr);
     hf__arena_free(&arena);
-    /* An earlier copy of the request may have made it. */
+    /* An earlier copy of the request may have created it. */
     if (code != 0 && code != HF_ERR_TABLE_IN_USE && code != HF_ERR_OUTCOME_UNKNOWN) return code;
     code = wait_until_active(client, reterr);
     struct hf_table_status status;
     if (code == 0) code = describe_table(client, &status, reterr);
     if (code == 0 && !status.ttl_enabled && ttl_name(client).len > 0) {
         code = enable_ttl(client, reterr);
-        /* Somebody else may be doing the same. */
+        /* Another client may be doing the same. */
         if (code == HF_ERR_VALIDATION) {
             code = describe_table(client, &status, reterr);
             if (code == 0 && !status.ttl_enabled)
@@ -162,12 +163,12 @@ int hf__table_ensure(struct hf_client *client, struct hf_error *reterr)
     return create_table(client, &on_demand, reterr);
 }
 
-/* The public forms hold the client while they wait. */
+/* The public calls hold the client while they wait. */
 
 int hf_table_describe(struct hf_client *client, struct hf_table_status *ret,
                       struct hf_error *reterr)
 {
-    if (!ret) return hf__error_set(reterr, HF_ERR_INVALID, "nowhere to put the answer");
+    if (!ret) return hf__error_set(reterr, HF_ERR_INVALID, "the pointer for the answer is NULL");
     int code = hf__client_hold(client, reterr);
     if (code != 0) return code;
     code = describe_table(client, ret, reterr);
@@ -201,7 +202,7 @@ int hf_table_create(struct hf_client *client, const struct hf_table_options *giv
 
 /* ---- sweeping ---- */
 
-/* The operation that deletes an item whose time is over; false if it is none. */
+/* The operation that deletes an expired item; false if the item has not expired. */
 static bool is_over(struct hf_client *client, struct hf_arena *arena, struct hf_item item,
                     int64_t now_unix_s, struct hf_op *ret)
 {
@@ -225,13 +226,13 @@ static int sweep_page(struct hf_client *client, struct hf_call *scan, struct hf_
     int code = hf__client_run(client, scan, reterr);
     int64_t now_s = scan->answer.store.lo_unix_us / 1000000;
     if (code == 0 && !scan->answer.store.known)
-        return hf__error_set(reterr, HF_ERR_UNSUPPORTED, "the store does not tell its time");
+        return hf__error_set(reterr, HF_ERR_UNSUPPORTED, "the store does not report its time");
     for (size_t i = 0; code == 0 && i < scan->answer.count; i++) {
         struct hf_call call = {.arena = arena};
         if (!is_over(client, arena, scan->answer.items[i], now_s, &call.op)) continue;
         code = hf__client_run(client, &call, reterr);
         if (code == 0) ++*deleted;
-        if (code == HF_ERR_CONDITION) code = 0; /* somebody has come back to it */
+        if (code == HF_ERR_CONDITION) code = 0; /* the lock is in use again */
     }
     return code;
 }

@@ -1,8 +1,8 @@
 /*
- * Watching a lock: it is read every now and then, and what changed is told.
+ * Watching a lock: it is read at intervals, and changes are reported.
  *
- * A watcher has a reference of its user, one while it is at the store, and one
- * while a call back is queued or runs.
+ * A watcher has a reference of its user, one while it reads from the store, and one
+ * while a callback is queued or runs.
  */
 #include <string.h>
 
@@ -15,14 +15,14 @@ struct hf_watcher {
     struct hf_chore chore;
     struct hf_list node; /* client->watchers */
     struct hf_client *client;
-    struct hf_arena arena; /* of the look */
+    struct hf_arena arena; /* of one read */
     struct hf_inspection inspection;
     int64_t interval_ms;
     int64_t next_us;
     hf_watch_fn changed;
     void *user;
-    struct hf_lock_info *news; /* to be told */
-    uint64_t last;             /* a digest of what was told last */
+    struct hf_lock_info *news; /* to be reported */
+    uint64_t last;             /* a digest of the last report */
     bool has_last;
     bool looking;
     bool stopped;
@@ -40,7 +40,6 @@ static void unref(struct hf_watcher *watcher)
     hf__free(watcher);
 }
 
-/* Everything but the signs of life. */
 static uint64_t digest_bytes(uint64_t digest, const void *bytes, size_t len)
 {
     const unsigned char *at = bytes;
@@ -48,13 +47,14 @@ static uint64_t digest_bytes(uint64_t digest, const void *bytes, size_t len)
     return (digest ^ len) * 1099511628211u;
 }
 
+/* A digest of everything except the signs of life. */
 static uint64_t digest(const struct hf_view *view)
 {
     const struct hf_record *record = view->record;
     int64_t numbers[] = {record->exists, view->state,   record->exclusive, record->token,
                          view->holders,  record->limit, record->readers};
     uint64_t all = digest_bytes(14695981039346656037u, numbers, sizeof numbers);
-    /* Some formats know a grant only by its signs of life. */
+    /* Some formats identify a grant only by its signs of life. */
     bool has_grant = record->holder.grant.ptr != record->liveness.version.ptr;
     const struct hf_slice texts[] = {record->owner, record->data,
                                      has_grant ? record->holder.grant : HF_LIT(""),
@@ -79,7 +79,7 @@ static void tell(struct hf_client *client, struct hf_chore *chore)
     pthread_mutex_unlock(&client->mutex);
 }
 
-/* It is all known. */
+/* All records have been read. */
 static void compare(struct hf_client *client, struct hf_watcher *watcher)
 {
     struct hf_view view;
@@ -87,7 +87,7 @@ static void compare(struct hf_client *client, struct hf_watcher *watcher)
     uint64_t now = digest(&view);
     if (watcher->arena.failed || (watcher->has_last && watcher->last == now)) return;
     struct hf_lock_info *news = hf__info_new(client, &watcher->inspection);
-    if (!news) return; /* without memory it is told after the next look */
+    if (!news) return; /* out of memory: reported after the next read */
     watcher->has_last = true;
     watcher->last = now;
     hf__free(watcher->news);
@@ -96,7 +96,7 @@ static void compare(struct hf_client *client, struct hf_watcher *watcher)
     hf__client_chore(client, &watcher->chore);
 }
 
-/* The look goes on, if there is more to read. */
+/* Reads the next record, if there is one. */
 static bool read_on(struct hf_client *client, struct hf_watcher *watcher)
 {
     watcher->look.call = (struct hf_call){.arena = &watcher->arena};
@@ -128,7 +128,7 @@ static void looked(struct hf_client *client, struct hf_client_call *call)
     unref(watcher);
 }
 
-/* Whether it waits for its next look. */
+/* Whether it waits for its next read. */
 static bool is_asleep(const struct hf_client *client, const struct hf_watcher *watcher)
 {
     return !watcher->stopped && !watcher->looking && !client->closed;
@@ -171,9 +171,9 @@ int hf_watch(struct hf_client *client, const char *name, int64_t interval_ms, hf
              void *user, struct hf_watcher **ret, struct hf_error *reterr)
 {
     if (!name || !changed || !ret)
-        return hf__error_set(reterr, HF_ERR_INVALID, "a watch needs a name and somebody to call");
+        return hf__error_set(reterr, HF_ERR_INVALID, "a watch needs a name and a callback");
     if (interval_ms < 0 || interval_ms > HF_LEASE_MAX_MS)
-        return hf__error_set(reterr, HF_ERR_INVALID, "an interval of %lld ms: at most a year",
+        return hf__error_set(reterr, HF_ERR_INVALID, "invalid interval of %lld ms: at most a year",
                              (long long)interval_ms);
     const char *refusal = client->core.options.format->refuses_name(hf__slice_str(name));
     if (refusal) return hf__error_set(reterr, HF_ERR_INVALID, "lock \"%.64s\": %s", name, refusal);
