@@ -1,6 +1,6 @@
 /*
- * The DynamoDB API, on the embedded engine: for programs that speak it already, the original lock
- * clients among them.
+ * The DynamoDB API, on the embedded engine: for programs written for DynamoDB, such as the original
+ * lock clients.
  */
 #include <string.h>
 
@@ -24,7 +24,7 @@ struct call {
     enum hf_op_kind kind;
 };
 
-/* What it takes to do this to a table. */
+/* The right needed for this operation on a table. */
 static enum hf_right right_for(enum hf_op_kind kind)
 {
     switch (kind) {
@@ -38,7 +38,7 @@ static enum hf_right right_for(enum hf_op_kind kind)
     }
 }
 
-/* Names that the caller may not read are not there. */
+/* Removes the names that the caller may not read. */
 static void hide_tables(struct hf_exchange *exchange, struct hf_answer *answer)
 {
     struct hf_slice *seen =
@@ -84,7 +84,7 @@ static void run(struct hf_exchange *exchange)
         exchange->status = 400;
         hf__buf_str(&exchange->answer,
                     "{\"__type\":\"com.amazon.coral.service#UnknownOperationException\","
-                    "\"message\":\"holdfast does not have this operation\"}");
+                    "\"message\":\"holdfast does not implement this operation\"}");
         hf__exchange_done(exchange);
         return;
     }
@@ -98,7 +98,7 @@ static void run(struct hf_exchange *exchange)
     }
     if (call->kind != HF_LIST_TABLES && !hf__may_table(exchange, right_for(call->kind), op.table)) {
         hf__count(&exchange->service->metrics.refused_auth);
-        fail(exchange, HF_ERR_DENIED, "the rules of this service do not let you do this");
+        fail(exchange, HF_ERR_DENIED, "permission denied by the rules of this service");
         return;
     }
     exchange->user = call;
@@ -117,7 +117,7 @@ static void refuse(struct hf_exchange *exchange, const char *why)
     fail(exchange, HF_ERR_DENIED, why);
 }
 
-/* Without keys of its own it lets in whom the rest of the service lets in. */
+/* Without its own keys it admits the callers that the rest of the service admits. */
 static void authenticated(struct hf_exchange *exchange, enum hf_auth_result result, const char *why)
 {
     (void)why;
@@ -148,7 +148,7 @@ static bool is_signed(struct hf_exchange *exchange, struct hf_error *reterr)
         .header_count = hf__exchange_headers(exchange, headers, HEADERS),
         .body = hf__buf_view(&exchange->body),
     };
-    /* Clients sign by their wall clock, or by what they have learnt from our Date. */
+    /* Clients sign with their wall clock, or with what they have learnt from our Date. */
     struct hf_service *service = exchange->service;
     const int64_t clocks_us[] = {hf__store_now_unix_us(service->store),
                                  hf__clock_wall_us(service->store->clock)};
@@ -165,7 +165,7 @@ void hf__dynamo_call(struct hf_exchange *exchange)
     struct hf_service *service = exchange->service;
     if (!service->dynamodb || !hf__exchange_header(exchange, "X-Amz-Target")) {
         hf__answer_error(exchange, 404, "no-such-path",
-                         service->dynamodb ? "X-Amz-Target: is missing; this is the DynamoDB API"
+                         service->dynamodb ? "X-Amz-Target: missing; this is the DynamoDB API"
                                            : "the DynamoDB API is served on a file store");
         return;
     }

@@ -24,24 +24,24 @@ enum {
     SEND_BUFFER = 32 * 1024,
     BUSY_US = 1000000,
     WAKE_EVERY_MS = 2,
-    LOOKED_AT_MOST = 256, /* of those that are to be woken, at a time */
+    LOOKED_AT_MOST = 256, /* streams to be woken that are examined at a time */
     TRIM_EVERY_US = 30 * 1000000,
 };
 
 struct event {
-    struct hf_change what; /* its texts are here; type and api last for ever */
+    struct hf_change what; /* its texts are in `texts`; type and api are constants */
     int64_t at_unix_ms;
-    struct hf_buf line; /* as streams send it, once one has */
+    struct hf_buf line; /* as sent to streams; formatted when first needed */
     char texts[];
 };
 
-/* A lock as it was told last. */
+/* A lock as last reported. */
 struct known {
     struct known *next;
     int64_t token;
     int64_t expires_unix_ms;
     int64_t told_us; /* our clock */
-    uint64_t round;  /* of the last look that found it */
+    uint64_t round;  /* the last read of the table that found it */
     bool held;
     char *owner;
     char name[];
@@ -50,23 +50,23 @@ struct known {
 struct hf_events {
     struct hf_service *service;
     int64_t look_ms;
-    char epoch[17]; /* of this process: ids of another one mean nothing here */
+    char epoch[17]; /* of this process; ids of another one are not valid here */
     pthread_t thread;
     bool has_thread;
     int listeners; /* atomic */
 
     pthread_mutex_t mutex;
     pthread_cond_t wake;
-    struct event *ring[KEPT]; /* NULL: there was no memory for it */
+    struct event *ring[KEPT]; /* NULL: out of memory for this event */
     uint64_t last;            /* the number of the newest; the first is 1 */
     struct hf_list streams;
-    struct hf_list asleep; /* those that have been told everything … */
-    struct hf_list due;    /* … and are to be woken, when there is time for it */
-    int64_t paid_us;       /* until when waking has used up its time */
+    struct hf_list asleep; /* streams that have been sent everything … */
+    struct hf_list due;    /* … and streams to be woken, within the time budget */
+    int64_t paid_us;       /* until when waking has used up its time budget */
     int64_t looked_after_us;
     struct known *known[BUCKETS];
     size_t known_count;
-    bool has_known; /* the table has been looked at since somebody listens */
+    bool has_known; /* the table has been read since there are listeners */
     uint64_t round;
     bool draining;
     bool stopping;
@@ -77,18 +77,18 @@ struct hf_stream {
     struct hf_list sleeper; /* asleep or due; in neither while it has something to send */
     struct hf_events *events;
     struct hf_exchange *exchange;
-    uint64_t at; /* the last one it was given */
-    bool missed; /* some are gone already */
+    uint64_t at; /* the last event it was sent */
+    bool missed; /* some are no longer in the ring */
     bool ended;
-    const char *expired; /* why it is to end, which it is told; NULL: it is not */
+    const char *expired; /* why it is to end, as sent to the listener; NULL: it is not */
     int64_t spoke_us;
-    int64_t read_us; /* when what was given to it had been taken */
+    int64_t read_us; /* when it last asked for more to send */
     char *prefix;
     struct hf_buf out;
     size_t out_at;
 };
 
-/* ---- what is known ---- */
+/* ---- known locks ---- */
 
 static struct known **bucket_of(struct hf_events *events, const char *name)
 {
@@ -147,7 +147,7 @@ static void note(struct hf_events *events, struct known *known, const struct hf_
     }
 }
 
-/* Before the table has been looked at nothing is known, and nothing need be. */
+/* Until the table has been read nothing is known, and need not be. */
 static void remember(struct hf_events *events, const struct hf_change *what)
 {
     if (!events->has_known || strcmp(what->type, "queue") == 0) return;
@@ -155,7 +155,7 @@ static void remember(struct hf_events *events, const struct hf_change *what)
     if (known) note(events, known, what);
 }
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
 static void copy_text(const char **text, char **at)
 {
@@ -166,7 +166,7 @@ static void copy_text(const char **text, char **at)
     *at += size;
 }
 
-/* Most events are heard by nobody: they are written down when somebody reads them. */
+/* Most events have no listener: they are formatted only when a stream sends them. */
 static struct event *keep_event(struct hf_events *events, const struct hf_change *what)
 {
     const char *texts[] = {what->lock,   what->owner,  what->instance,
@@ -226,7 +226,8 @@ static bool is_for(const struct hf_stream *stream, const char *lock)
     return hf__may(stream->exchange, HF_RIGHT_READ, hf__slice_str(lock));
 }
 
-/* Waking one costs some system calls: 5,000 a second, ten at once; a crowd hears of things later. */
+/* Waking a stream costs system calls. The budget is 5,000 a second, ten at once; beyond it, events
+ * are sent later. */
 static bool has_time(struct hf_events *events)
 {
     enum { PRICE_US = 200, BURST_US = 2000 };
@@ -237,7 +238,7 @@ static bool has_time(struct hf_events *events)
     return true;
 }
 
-/* Passes over what it does not hear of. False: then there is nothing. */
+/* Skips events that are not for this stream. False: there is nothing to send. */
 static bool has_news(struct hf_events *events, struct hf_stream *stream)
 {
     for (; stream->at < events->last; stream->at++) {
@@ -248,7 +249,7 @@ static bool has_news(struct hf_events *events, struct hf_stream *stream)
     return false;
 }
 
-/* The longest waiting first, and some of them; the rest is for later. */
+/* Wakes those that have waited longest, as far as the budget allows; the rest later. */
 static void wake_due(struct hf_events *events)
 {
     for (int i = 0; i < LOOKED_AT_MOST && !hf__list_empty(&events->due); i++) {
@@ -266,7 +267,7 @@ static void tell(struct hf_events *events, const struct hf_change *what)
 {
     struct event **place = &events->ring[++events->last % KEPT];
     event_free(*place);
-    *place = keep_event(events, what); /* without it, whoever listens is told to look again */
+    *place = keep_event(events, what); /* NULL: listeners are told to read again */
     hf__count(&events->service->metrics.events);
     bool crowd = !hf__list_empty(&events->due);
     hf__list_splice(&events->due, &events->asleep);
@@ -290,16 +291,16 @@ bool hf__events_heard(const struct hf_events *events)
     return events && __atomic_load_n(&events->listeners, __ATOMIC_RELAXED) > 0;
 }
 
-/* ---- looking at the table ---- */
+/* ---- reading the table ---- */
 
-/* With the mutex: what a look found, against what was told. */
+/* With the mutex: compares what was read with what was last reported. */
 static void compare(struct hf_events *events, const struct hf_lock_info *info, int64_t began_us)
 {
     struct known *known = find_or_add(events, info->name);
     if (!known) return;
     bool is_new = known->round == 0 && known->told_us == 0;
     known->round = events->round;
-    if (known->told_us >= began_us) return; /* the look may be older than what was told */
+    if (known->told_us >= began_us) return; /* what was read may be older than the report */
     bool other = info->token != known->token ||
                  strcmp(info->owner ? info->owner : "", known->owner ? known->owner : "") != 0;
     struct hf_change what = {
@@ -321,13 +322,13 @@ static void compare(struct hf_events *events, const struct hf_lock_info *info, i
         what.type = "renewed";
         tells = true;
     }
-    if (is_new && (!events->has_known || !info->held)) tells = false; /* that is how it begins */
+    if (is_new && (!events->has_known || !info->held)) tells = false; /* the initial state */
     note(events, known, &what);
     known->told_us = 0;
     if (tells) tell(events, &what);
 }
 
-/* Held ones that the look did not find have been deleted. */
+/* Held locks that were not found have been deleted. */
 static void miss(struct hf_events *events, int64_t began_us)
 {
     for (size_t i = 0; i < BUCKETS; i++) {
@@ -365,7 +366,7 @@ static void look(struct hf_events *events)
         cursor = page->cursor ? hf__strdup(page->cursor) : NULL;
         complete = page->cursor == NULL;
         bool more = cursor != NULL;
-        seen += page->count + 1; /* a page may have none */
+        seen += page->count + 1; /* a page may be empty */
         hf_list_page_free(page);
         if (!more) break;
     }
@@ -393,7 +394,8 @@ void hf__events_end_streams(struct hf_events *events, const char *why)
     pthread_mutex_unlock(&events->mutex);
 }
 
-/* Now and then: streams that have been silent for long, whose token has ended, or who do not read. */
+/* Serves streams that have been silent for long, whose token has expired, or whose listener does
+ * not read. */
 static void look_after(struct hf_events *events)
 {
     int64_t now_us = hf__service_now_us(events->service);
@@ -413,7 +415,7 @@ static void look_after(struct hf_events *events)
 static void *run(void *user)
 {
     struct hf_events *events = user;
-    int64_t look_at_us = 0; /* whoever comes, not more often than that */
+    int64_t look_at_us = 0; /* the table is not read more often than this, whoever listens */
     int64_t trim_at_us = hf__service_now_us(events->service) + TRIM_EVERY_US;
     pthread_mutex_lock(&events->mutex);
     while (!events->stopping) {
@@ -427,7 +429,7 @@ static void *run(void *user)
             look_after(events);
         } else if (heard) {
             look_after(events);
-        } else if (events->has_known) { /* nobody listens: what comes later is looked at anew */
+        } else if (events->has_known) { /* no listeners: the next one begins with a new read */
             for (size_t i = 0; i < BUCKETS; i++) {
                 for (struct known *known = events->known[i]; known; known = known->next)
                     known->held = false;
@@ -437,7 +439,7 @@ static void *run(void *user)
         }
         if (events->stopping) break;
         wake_due(events);
-        if (now_us >= trim_at_us) { /* what attackers made us take is given back */
+        if (now_us >= trim_at_us) { /* returns memory that an attack may have made us allocate */
             trim_at_us = now_us + TRIM_EVERY_US;
             malloc_trim(0);
         }
@@ -455,7 +457,7 @@ static void *run(void *user)
 
 /* ---- streams ---- */
 
-/* It is written once, however many streams send it. */
+/* Formatted once for all streams. */
 static struct hf_slice line_of(const struct hf_events *events, struct event *event, uint64_t number)
 {
     struct hf_buf *line = &event->line;
@@ -468,7 +470,7 @@ static struct hf_slice line_of(const struct hf_events *events, struct event *eve
     return hf__buf_view(line);
 }
 
-/* All of it, or nothing: then it is missed. */
+/* Adds the whole event, or marks it as missed. */
 static void put_event(struct hf_stream *stream, struct event *event)
 {
     struct hf_buf *out = &stream->out;
@@ -481,7 +483,7 @@ static void put_event(struct hf_stream *stream, struct event *event)
     stream->missed = true;
 }
 
-/* With the mutex: what is new, as text/event-stream. */
+/* With the mutex: fills in the news, as text/event-stream. */
 static void fill(struct hf_stream *stream)
 {
     struct hf_events *events = stream->events;
@@ -551,7 +553,7 @@ static void gone(struct hf_exchange *exchange)
     hf__exchange_wake(exchange);
 }
 
-/* "epoch-number", as we gave it; "0": all that is kept. */
+/* "epoch-number", as sent by us; "0": all events in the ring. */
 static void resume(struct hf_stream *stream, const char *id)
 {
     struct hf_events *events = stream->events;
@@ -579,7 +581,7 @@ void hf__v2_events(struct hf_exchange *exchange)
     if (!id) id = hf__exchange_query(exchange, "last_event_id");
     if (prefix && strlen(prefix) > 1024) {
         hf__free(stream);
-        hf__answer_error(exchange, 400, "invalid", "\"prefix\": has at most 1024 bytes");
+        hf__answer_error(exchange, 400, "invalid", "\"prefix\": must have at most 1024 bytes");
         return;
     }
     if (stream && prefix && *prefix) stream->prefix = hf__strdup(prefix);
@@ -591,7 +593,7 @@ void hf__v2_events(struct hf_exchange *exchange)
     if (!hf__budget_take(exchange->service, HF_BUDGET_STREAMS, exchange->caller.owner, 1)) {
         hf__free(stream->prefix);
         hf__free(stream);
-        hf__answer_too_many(exchange, "too-many-streams", "at most %lld streams of one owner",
+        hf__answer_too_many(exchange, "too-many-streams", "at most %lld streams per owner",
                             (long long)exchange->service->limits.per_caller[HF_BUDGET_STREAMS]);
         return;
     }
@@ -606,13 +608,14 @@ void hf__v2_events(struct hf_exchange *exchange)
     exchange->stream = stream;
     pthread_mutex_lock(&events->mutex);
     resume(stream, id);
-    if (hf__list_empty(&events->streams)) pthread_cond_signal(&events->wake); /* looks begin */
+    if (hf__list_empty(&events->streams)) pthread_cond_signal(&events->wake); /* start reading */
     hf__list_append(&events->streams, &stream->node);
     pthread_mutex_unlock(&events->mutex);
     __atomic_fetch_add(&events->listeners, 1, __ATOMIC_RELAXED);
     hf__gauge(&exchange->service->metrics.streams, 1);
     exchange->gone = gone;
-    hf__exchange_send_buffer(exchange, SEND_BUFFER); /* what nobody reads is kept here, not there */
+    /* Unread events wait in this process, not in the socket's buffer. */
+    hf__exchange_send_buffer(exchange, SEND_BUFFER);
     hf__exchange_done(exchange);
 }
 
@@ -635,7 +638,7 @@ int hf__events_start(struct hf_service *service, int64_t look_ms, struct hf_even
     hf__cond_init(&events->wake);
     if (hf__thread_create(&events->thread, run, events) != 0) {
         hf__events_stop(events);
-        return hf__error_set(reterr, HF_ERR_NO_MEMORY, "no thread could be started");
+        return hf__error_set(reterr, HF_ERR_NO_MEMORY, "cannot start a thread");
     }
     events->has_thread = true;
     *ret = events;

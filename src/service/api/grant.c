@@ -9,7 +9,7 @@
 
 enum { BUCKETS = 8192 };
 
-/* Two tables of one kind: by grant, and by idempotency key. */
+/* There are two tables of this kind: by grant, and by idempotency key. */
 struct keyed {
     struct keyed *next;
     struct hf_entry *entry;
@@ -26,7 +26,7 @@ static size_t hash(const char *a, const char *b, const char *c)
     const char *const texts[] = {a, b, c};
     uint64_t value = HF_HASH_START;
     for (int i = 0; i < 3; i++)
-        value = hf__hash_more(value, hf__slice(texts[i], strlen(texts[i]) + 1)); /* with its end */
+        value = hf__hash_more(value, hf__slice(texts[i], strlen(texts[i]) + 1)); /* with its NUL */
     return hf__hash_place(value, BUCKETS);
 }
 

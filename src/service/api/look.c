@@ -1,6 +1,6 @@
 /*
- * Looking at locks. One is read without waiting: its record, and the records of the sessions that
- * keep it; so reads cost a thread nothing but their work.
+ * Reading locks. The reads of one lock do not wait: they fetch its record, and the records of the
+ * sessions that keep it, so they occupy a thread only while it works.
  */
 #include <strings.h>
 
@@ -13,10 +13,10 @@ enum {
     PAGE = 100,
     PAGE_MOST = 1000,
     NAME_MOST = 1024,
-    BODY_MOST = 64 * 1024, /* of a call that brings nothing to store */
+    BODY_MOST = 64 * 1024, /* for calls that have no data to store */
 };
 
-/* ---- what may not be ---- */
+/* ---- refusals ---- */
 
 static void answer_absent(struct hf_exchange *exchange)
 {
@@ -27,12 +27,12 @@ static void answer_forbidden(struct hf_exchange *exchange)
 {
     hf__count(&exchange->service->metrics.refused_auth);
     hf__answer_error(exchange, 403, "forbidden",
-                     "the rules of this service do not let you do this to this lock");
+                     "permission denied for this lock by the rules of this service");
 }
 
 /* ---- requests ---- */
 
-/* A body that was read beside the loop. */
+/* A body that is read on another thread. */
 struct long_body {
     uint32_t allowed;
     void (*then)(struct hf_exchange *exchange);
@@ -80,8 +80,8 @@ bool hf__v2_read(struct hf_exchange *exchange, uint32_t allowed, struct hf_v2_bo
     }
     bool stores = allowed & (1u << HF_V2_DATA | 1u << HF_V2_ATTRIBUTES);
     if (!stores && text.len > BODY_MOST) {
-        hf__answer_error(exchange, 413, "too-large", "the body of this call has at most %d bytes",
-                         BODY_MOST);
+        hf__answer_error(exchange, 413, "too-large",
+                         "the body of this call must have at most %d bytes", BODY_MOST);
         return false;
     }
     int code = read ? read->code : hf__v2_body(&exchange->arena, text, allowed, ret, &error);
@@ -101,7 +101,7 @@ const char *hf__v2_name(struct hf_exchange *exchange, enum hf_right right)
         return NULL;
     }
     if (!right || hf__may(exchange, right, name)) return name.ptr;
-    /* What may not be read is not told apart from what there is not. */
+    /* A lock that the caller may not read looks like one without a record. */
     if (right == HF_RIGHT_READ) answer_absent(exchange);
     else answer_forbidden(exchange);
     return NULL;
@@ -269,7 +269,8 @@ void hf__v2_list(struct hf_exchange *exchange)
     }
     const char *prefix = hf__exchange_query(exchange, "prefix");
     if (prefix && strlen(prefix) > NAME_MOST) {
-        hf__answer_error(exchange, 400, "invalid", "\"prefix\": has at most %d bytes", NAME_MOST);
+        hf__answer_error(exchange, 400, "invalid", "\"prefix\": must have at most %d bytes",
+                         NAME_MOST);
         return;
     }
     struct hf_list_options options = {

@@ -1,7 +1,7 @@
-/* The page for people, and the document for programs: files that are part of the program. */
+/* The page for people, and the API description for programs: files embedded in the program. */
 #include "service/service.h"
 
-/* HF_PAGE_DIR is given by the build, which also knows that this file depends on them. */
+/* HF_PAGE_DIR is set by the build, which also tracks the dependency on these files. */
 #define EMBED(name, file)                                                                          \
     __asm__(".section .rodata\n"                                                                   \
             ".global hf__file_" #name "\n"                                                         \

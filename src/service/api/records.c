@@ -1,12 +1,12 @@
 /*
- * Records: the store of clients that run the protocol themselves, on machines that cannot reach the
- * table (--store https://…). They speak DynamoDB's requests, for one table, and are not trusted:
- * format/remote.h says what they see and how they may change it.
+ * Records: a store for clients that run the protocol themselves, on machines that cannot reach the
+ * table (--store https://…). They send DynamoDB's requests, for one table, and are not trusted:
+ * format/remote.h defines what they see and how they may change it.
  *
- * A write is carried out by ourselves. The record is read, the client's write is worked out and
- * judged, and what comes of it is written on the condition that the record is still as it was read.
- * If it is not, all of that is done again. So a write takes effect in one moment, or not at all, as
- * if the store had carried it out.
+ * A write is executed by the service. It reads the record, computes and judges the result of the
+ * client's write, and writes that result on the condition that the record is still as it was read.
+ * Otherwise it starts again. So a write takes effect at one moment, or not at all, as if the store
+ * had executed it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,14 +18,14 @@
 #include "wire/request.h"
 
 enum {
-    ROUNDS_MOST = 100, /* others may change the same record, over and over */
-    PAGE = 1000,       /* items, when there was nothing in a smaller one */
-    PAGES_MOST = 32,   /* that have nothing for the client in them */
+    ROUNDS_MOST = 100, /* other clients may keep changing the same record */
+    PAGE = 1000,       /* items, after a smaller page had nothing to show */
+    PAGES_MOST = 32,   /* … in a row with nothing to show */
 };
 
 struct visit {
     enum hf_op_kind kind;
-    struct hf_op op; /* as the client wants it */
+    struct hf_op op; /* as the client sent it */
     struct hf_op own;
     struct hf_remote remote;
     int rounds;
@@ -36,7 +36,7 @@ static const struct hf_layout *layout_of(const struct hf_exchange *exchange)
     return hf__client_layout(exchange->service->client);
 }
 
-/* Without authentication everybody is whoever he says he is. */
+/* Without authentication a caller is whoever it claims to be. */
 static struct hf_slice owner_of(const struct hf_exchange *exchange)
 {
     if (hf__auth_is_disabled(exchange->service->auth)) return HF_LIT("");
@@ -70,7 +70,7 @@ static struct hf_item view(struct hf_exchange *exchange, struct hf_item item)
 
 /* ---- reading ---- */
 
-/* The service begins to observe a holder when somebody looks at it, not when it wants its lock. */
+/* The service starts to observe a holder when a client reads it, not when one wants its lock. */
 static void observe(struct hf_exchange *exchange, struct hf_item item)
 {
     const struct hf_layout *layout = layout_of(exchange);
@@ -99,7 +99,7 @@ static void got(struct hf_exchange *exchange, const struct hf_answer *given)
     give(exchange, &answer);
 }
 
-/* Whether the client is shown this item when it lists all. */
+/* Whether a client that lists all items may see this one. */
 static bool is_shown(struct hf_exchange *exchange, struct hf_item item)
 {
     const struct hf_value *key = hf__item_get(item, layout_of(exchange)->key_name);
@@ -121,7 +121,7 @@ static struct hf_item key_of(struct hf_exchange *exchange, struct hf_item item)
     return (struct hf_item){attr, 1};
 }
 
-/* A page may end where the client may not look: it goes on behind the last one that it is shown. */
+/* A page may end at an item hidden from the client: its cursor is the last item shown. */
 static void listed(struct hf_exchange *exchange, const struct hf_answer *given)
 {
     struct visit *visit = exchange->user;
@@ -143,7 +143,9 @@ static void listed(struct hf_exchange *exchange, const struct hf_answer *given)
         visit->own.start_key = given->last_key;
         visit->own.limit = visit->own.limit < PAGE ? PAGE : visit->own.limit;
         if (++visit->rounds < PAGES_MOST) hf__exchange_run(exchange, &visit->own, listed);
-        else fail(exchange, HF_ERR_THROTTLED, "there is much here that is not shown to you");
+        else
+            fail(exchange, HF_ERR_THROTTLED,
+                 "too many records in a row are hidden from you; try again");
         return;
     }
     answer.items = shown;
@@ -156,7 +158,7 @@ static void listed(struct hf_exchange *exchange, const struct hf_answer *given)
 
 static void look(struct hf_exchange *exchange);
 
-/* What everybody who listens is told of it. */
+/* Reports the change to listeners. */
 static void tell(struct hf_exchange *exchange)
 {
     const struct visit *visit = exchange->user;
@@ -207,7 +209,7 @@ static void wrote(struct hf_exchange *exchange, const struct hf_answer *given)
     struct hf_answer answer = {.code = given->code, .error = given->error};
     if (given->code == HF_ERR_CONDITION) { /* it has changed since it was read */
         if (++visit->rounds < ROUNDS_MOST) look(exchange);
-        else fail(exchange, HF_ERR_THROTTLED, "others change this record all the time; try again");
+        else fail(exchange, HF_ERR_THROTTLED, "other clients keep changing this record; try again");
         return;
     }
     exchange->store_time = given->store;
@@ -263,12 +265,12 @@ static void deny(struct hf_exchange *exchange, const char *why)
 {
     char message[200];
     hf__count(&exchange->service->metrics.refused_auth);
-    snprintf(message, sizeof message, "the service does not let you do this: %s", why);
+    snprintf(message, sizeof message, "permission denied by the service: %s", why);
     snprintf(exchange->detail, sizeof exchange->detail, "%s", message);
     fail(exchange, HF_ERR_DENIED, message);
 }
 
-/* Reads what the judge wants to know. */
+/* Reads a record that the judge needs. */
 static void meet(struct hf_exchange *exchange, bool is_session)
 {
     struct hf_remote *remote = &((struct visit *)exchange->user)->remote;
@@ -331,9 +333,9 @@ static void look(struct hf_exchange *exchange)
     hf__exchange_run(exchange, &read, looked);
 }
 
-/* ---- what is asked for ---- */
+/* ---- requests ---- */
 
-/* The one attribute that a key has; false: it is another table's. */
+/* The only attribute of the key; false: the key is that of another table. */
 static bool take_key(struct hf_exchange *exchange, const struct hf_op *op, struct hf_slice *ret)
 {
     const struct hf_value *key = hf__item_get(op->key, layout_of(exchange)->key_name);
@@ -360,7 +362,7 @@ static void run_on_key(struct hf_exchange *exchange)
     }
     bool is_session = hf__remote_is_session(key, &id);
     const char *wrong = is_session ? NULL : hf__format_holdfast.refuses_name(key);
-    if (!wrong && memchr(key.ptr, '\0', key.len)) wrong = "a lock name has no NUL in it";
+    if (!wrong && memchr(key.ptr, '\0', key.len)) wrong = "a lock name must not contain NUL";
     if (wrong) {
         fail(exchange, HF_ERR_VALIDATION, wrong);
         return;
@@ -373,7 +375,7 @@ static void run_on_key(struct hf_exchange *exchange)
         return;
     }
     if (!is_session && !writes && !hf__may(exchange, HF_RIGHT_READ, key)) {
-        give(exchange, &(struct hf_answer){0}); /* as if there were none */
+        give(exchange, &(struct hf_answer){0}); /* as if it did not exist */
         return;
     }
     if (!writes) {
@@ -411,13 +413,13 @@ void hf__v2_records(struct hf_exchange *exchange)
     if (strcmp(service->format, "holdfast") != 0) {
         hf__answer_error(
             exchange, 404, "no-such-path",
-            "this service keeps its locks in the format %s, and only \"holdfast\" is a "
-            "store for others",
+            "this service uses the table format %s; only one with \"holdfast\" can serve as "
+            "a store for clients",
             service->format);
         return;
     }
     if (!hf__request_kind(target, &visit->kind)) {
-        hf__answer_error(exchange, 400, "invalid", "X-Amz-Target: is missing or unknown");
+        hf__answer_error(exchange, 400, "invalid", "X-Amz-Target: missing or unknown");
         return;
     }
     exchange->operation = hf__op_names[visit->kind];
@@ -442,6 +444,6 @@ void hf__v2_records(struct hf_exchange *exchange)
         return;
     case HF_DESCRIBE_TABLE:
     case HF_DESCRIBE_TTL: hf__exchange_run(exchange, &visit->own, got); return;
-    default: deny(exchange, "the table is the service's own"); return;
+    default: deny(exchange, "the table belongs to the service"); return;
     }
 }

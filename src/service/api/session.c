@@ -72,7 +72,7 @@ static void unlist(struct hf_session_entry *entry)
     hf__session_entry_unref(entry);
 }
 
-/* Those that have ended are in nobody's way, but take room. */
+/* Sessions that have ended do no harm, but take room. */
 void hf__sessions_sweep(struct hf_service *service)
 {
     struct hf_sessions *sessions = service->sessions;
@@ -137,7 +137,7 @@ struct hf_session_entry *hf__session_entry_find(struct hf_service *service, cons
     return entry;
 }
 
-/* A place for one more, taken before it is opened. */
+/* Reserves a place for one more, before it is opened. */
 static bool reserve(struct hf_service *service)
 {
     struct hf_sessions *sessions = service->sessions;
@@ -198,7 +198,7 @@ static void dropped(void *user, int code, const struct hf_error *error)
     hf__session_entry_unref(user);
 }
 
-/* The answer has left, or could not: a session that nobody knows of keeps nothing. */
+/* The answer was sent, or could not be: a session that its caller does not know is ended. */
 static void told(struct hf_exchange *exchange, bool received)
 {
     struct hf_session_entry *entry = exchange->user;
@@ -218,7 +218,7 @@ static void opened(void *user, int code, const struct hf_error *error)
     if (code != 0) {
         unreserve(exchange->service);
         hf__session_entry_unref(entry);
-        /* One that was never there cannot be lost: the service is being stopped. */
+        /* A session that never existed cannot be lost: the service is shutting down. */
         hf__answer_failure(exchange, code == HF_ERR_LOST ? HF_ERR_CLOSED : code, error);
         return;
     }
@@ -244,7 +244,7 @@ void hf__v2_session_open(struct hf_exchange *exchange)
     }
     if (!hf__budget_take(service, HF_BUDGET_SESSIONS, exchange->caller.owner, 1)) {
         unreserve(service);
-        hf__answer_too_many(exchange, "too-many-sessions", "at most %lld sessions of one owner",
+        hf__answer_too_many(exchange, "too-many-sessions", "at most %lld sessions per owner",
                             (long long)service->limits.per_caller[HF_BUDGET_SESSIONS]);
         return;
     }
@@ -276,13 +276,13 @@ void hf__v2_session_open(struct hf_exchange *exchange)
     hf__answer_failure(exchange, code, &error);
 }
 
-/* Of everything: sessions have no names that rights could be about. */
+/* Of all locks: sessions have no names that rules could match. */
 static bool is_admin(const struct hf_exchange *exchange)
 {
     return hf__may(exchange, HF_RIGHT_ADMIN, HF_LIT(""));
 }
 
-/* All that live, for an administrator; otherwise the caller's own. */
+/* All live sessions for an administrator; otherwise the caller's own. */
 void hf__v2_session_list(struct hf_exchange *exchange)
 {
     struct hf_sessions *sessions = exchange->service->sessions;
@@ -309,8 +309,8 @@ void hf__v2_session_list(struct hf_exchange *exchange)
     hf__answer_end(exchange, &json);
 }
 
-/* The session that the path names, if it lives; otherwise it is answered. An administrator may look
- * at anybody's and end it, but not keep it alive. */
+/* The live session that the path names; otherwise the call is answered. An administrator may see
+ * and end any session, but not renew it. */
 static struct hf_session_entry *find(struct hf_exchange *exchange, bool of_anybody)
 {
     const char *owner = of_anybody && is_admin(exchange) ? NULL : exchange->caller.owner;
@@ -344,7 +344,7 @@ static void renewed(void *user, int code, const struct hf_error *error)
     hf__session_entry_unref(entry);
 }
 
-/* A call about the session in the path, without a body to speak of. */
+/* A call about the session in the path, with a body that has no fields. */
 static void call(struct hf_exchange *exchange, bool of_anybody,
                  int (*begin)(struct hf_session *session, hf_done_fn done, void *user,
                               struct hf_error *reterr),

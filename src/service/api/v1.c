@@ -1,9 +1,9 @@
 /*
- * LockServiceCentral's API, on its own records: single conditional writes, as the original makes
- * them, so that both can serve one table.
+ * LockServiceCentral's API, on its own records: single conditional writes, like those of the
+ * original, so that both can serve one table.
  *
- * Times are whole seconds of the store's clock: to its latest end when a lease is written, to its
- * earliest when one is judged.
+ * Times are whole seconds of the store's clock: the high end of its interval when a lease is
+ * written, the low end when one is judged.
  */
 #include "service/api/v1.h"
 
@@ -111,9 +111,9 @@ static void answer_free(struct hf_exchange *exchange)
     hf__answer_end(exchange, &json);
 }
 
-/* ---- what is common ---- */
+/* ---- shared steps ---- */
 
-/* NULL: it was refused, and is answered. */
+/* NULL: it was refused, and has been answered. */
 static struct call *begin(struct hf_exchange *exchange, bool has_body, bool wants_lease,
                           enum hf_right right)
 {
@@ -143,7 +143,7 @@ static struct call *begin(struct hf_exchange *exchange, bool has_body, bool want
     exchange->lock = call->id.ptr;
     if (!hf__may(exchange, right, call->id)) {
         hf__count(&exchange->service->metrics.refused_auth);
-        if (right == HF_RIGHT_READ) answer_free(exchange); /* as what there is not */
+        if (right == HF_RIGHT_READ) answer_free(exchange); /* as if there were no record */
         else hf__v1_fail(exchange, 403, "Forbidden");
         return NULL;
     }
@@ -158,7 +158,7 @@ static int64_t low_s(struct hf_service *service)
     return now.known ? now.lo_unix_us / 1000000 : 0;
 }
 
-/* Only where the time is known. */
+/* Call only when the time is known. */
 static int64_t high_s(struct hf_service *service)
 {
     struct hf_interval now = hf__service_time(service);
@@ -174,7 +174,7 @@ static void heard(struct hf_exchange *exchange, const struct hf_answer *answer)
     else call->again(exchange);
 }
 
-/* Times are the store's: what has not been heard of yet, or not for a while, is asked for first. */
+/* Times are the store's: if it is not known, or not recent, it is read first. */
 static void in_time(struct hf_exchange *exchange, void (*go)(struct hf_exchange *exchange))
 {
     struct call *call = exchange->user;
@@ -198,7 +198,7 @@ static const struct hf_condition *is_mine(struct hf_exchange *exchange)
         hf__cond_compare(arena, "instanceId", HF_EQ, hf__s(call->body.instance_id)));
 }
 
-/* A lock that is invalid is held: nobody takes it, somebody should look. */
+/* A damaged lock counts as held: no caller takes it, and an operator should inspect it. */
 static bool is_expired(struct hf_service *service, struct hf_item item)
 {
     int64_t expiry_s;
@@ -255,7 +255,7 @@ enum { TRIES = 4 };
 static void acquired(struct hf_exchange *exchange, const struct hf_answer *answer)
 {
     struct call *call = exchange->user;
-    /* The same owner and instance may acquire again: a write of unknown fate is simply repeated. */
+    /* The same owner and instance may acquire again: a write of unknown outcome is repeated. */
     if (answer->code == HF_ERR_OUTCOME_UNKNOWN && !answer->has_item && ++call->tries < TRIES) {
         call->again(exchange);
     } else if (answer->code == 0) {
@@ -343,7 +343,7 @@ static void released(struct hf_exchange *exchange, const struct hf_answer *answe
         tell(exchange, "released", 0);
         answer_result(exchange, true);
     } else if (answer->code == HF_ERR_CONDITION || answer->has_item) {
-        /* An earlier copy may have landed, and somebody else have it by now. */
+        /* An earlier copy may have landed, and another caller may hold it by now. */
         bool gone = !answer->has_item || is_expired(exchange->service, answer->item) ||
                     answer->code == HF_ERR_OUTCOME_UNKNOWN || call->tries > 0;
         answer_result(exchange, gone);

@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-/* What is wrong with the names in the path, in the words of the original; NULL: nothing. */
+/* Why the names in the path are refused, in the words of the original; NULL: they are valid. */
 const char *hf__v1_path_refusal(struct hf_arena *arena, struct hf_slice space,
                                 struct hf_slice name);
 
@@ -16,13 +16,13 @@ struct hf_v1_body {
 
 enum { HF_V1_PROBLEMS_MOST = 16 };
 
-/* All that is wrong with a body; each names the field. */
+/* All problems of a body; each names its field. */
 struct hf_v1_problems {
     const char *at[HF_V1_PROBLEMS_MOST];
     size_t count;
 };
 
-/* The body of a POST, if there are no problems; those are in the arena. */
+/* Reads the body of a POST if it has no problems; the texts are in the arena. */
 void hf__v1_body(struct hf_arena *arena, struct hf_slice json, bool wants_lease,
                  struct hf_v1_body *ret, struct hf_v1_problems *ret_problems);
 

@@ -44,7 +44,7 @@ static void tell(struct hf_v1_problems *problems, const char *text)
     if (problems->count < HF_V1_PROBLEMS_MOST && text) problems->at[problems->count++] = text;
 }
 
-/* Of another type than it should be. */
+/* Whether the value has the type it should have. */
 static bool is_of_type(struct hf_arena *arena, struct hf_json_reader *json, const char *field,
                        enum hf_json_type wanted, const char *name, struct hf_v1_problems *problems)
 {
@@ -78,7 +78,7 @@ static void take_instance(struct hf_arena *arena, struct hf_json_reader *json, s
         tell(problems, "$.instanceId: does not match the regex pattern ^[a-zA-Z0-9_-]+$");
 }
 
-/* 60.0 and 6e1 are whole, too. */
+/* 60.0 and 6e1 are whole numbers as well. */
 static void take_lease(struct hf_arena *arena, struct hf_json_reader *json, int64_t *ret,
                        struct hf_v1_problems *problems)
 {
@@ -129,7 +129,7 @@ void hf__v1_body(struct hf_arena *arena, struct hf_slice text, bool wants_lease,
         }
     }
     if (hf__json_finish(&json) != 0) {
-        problems->count = 0; /* what was read before it may not be what was meant */
+        problems->count = 0; /* the JSON is malformed: problems found before may be wrong */
         tell(problems, hf__arena_printf(arena, "$: %s", json.error.message).ptr);
         return;
     }

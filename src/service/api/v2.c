@@ -2,7 +2,7 @@
  * v2: acquire, renew, release and force-release, on behalf of callers.
  *
  * An acquire that waits is an attempt of the client, in its queue for that lock: first come, first
- * served, and handed over when somebody here releases. While it waits, its connection is watched.
+ * served, and handed over when the lock is released here. Its connection is watched meanwhile.
  */
 #include "service/api/v2.h"
 
@@ -124,13 +124,13 @@ static void answer_release(struct hf_exchange *exchange, const struct hf_entry *
                          "the store did not confirm the release; the lock expires by itself");
         break;
     default:
-        hf__answer_error(exchange, 409, "lost", "the lock had been lost: %s%s%s",
+        hf__answer_error(exchange, 409, "lost", "the lock was lost: %s%s%s",
                          hf_reason_meaning(event->reason), event->detail ? ", " : "",
                          event->detail ? event->detail : "");
     }
 }
 
-/* On the client's thread, as is everything that the library calls back. */
+/* On the client's thread, like all callbacks of the library. */
 static void happened(void *user, const struct hf_event *event)
 {
     struct hf_entry *entry = user;
@@ -151,7 +151,7 @@ static void happened(void *user, const struct hf_event *event)
 static void give_back(struct hf_entry *entry)
 {
     hf__count(&entry->service->metrics.given_back);
-    hf_release_async(entry->lock, NULL, NULL); /* what cannot be released expires */
+    hf_release_async(entry->lock, NULL, NULL); /* if this fails, the lock expires */
 }
 
 /* ---- acquire ---- */
@@ -176,7 +176,7 @@ static void hold(struct hf_entry *entry, struct hf_lock *lock)
     hf__entry_list(entry);
 }
 
-/* 423, and what a caller can use to decide whether to wait. */
+/* 423, with what a caller needs to decide whether to wait. */
 static void answer_held(const struct hf_entry *entry, int code, const struct hf_error *error)
 {
     struct hf_exchange *exchange = entry->acquiring;
@@ -184,7 +184,7 @@ static void answer_held(const struct hf_entry *entry, int code, const struct hf_
     struct hf_interval now = hf__service_time(entry->service);
     struct hf_json_writer json;
     bool may_read = hf__may(exchange, HF_RIGHT_READ, hf__slice_str(entry->name));
-    if (!may_read) { /* nor who has it */
+    if (!may_read) { /* nor see the holder */
         hf__answer_error(exchange, 423, hf_error_name(code), "the lock is held");
         return;
     }
@@ -218,11 +218,11 @@ static void acquired(void *user, int code, struct hf_lock *lock, const struct hf
         hf__entry_drop_key(entry);
         if (code == HF_ERR_CANCELLED)
             hf__answer_error(exchange, 499, "hung-up", "the caller hung up");
-        else if (code == HF_ERR_LOST) /* what an attempt can lose is its session */
+        else if (code == HF_ERR_LOST) /* an attempt can only lose its session */
             hf__answer_error(exchange, 410, "session-ended", "%s", error->message);
         else if (code == HF_ERR_HELD || code == HF_ERR_TIMED_OUT) answer_held(entry, code, error);
         else hf__answer_failure(exchange, code, error);
-        hf__entry_unref(entry); /* the lock's: there is none */
+        hf__entry_unref(entry); /* the lock's: there is no lock */
         return;
     }
     hold(entry, lock);
@@ -231,10 +231,10 @@ static void acquired(void *user, int code, struct hf_lock *lock, const struct hf
     if (status.taken_over) hf__count(&service->metrics.takeovers);
     hf__observe(&service->metrics.queue_time, hf__service_now_us(service) - entry->asked_us);
     tell(entry, "granted", NULL, NULL);
-    if (!hf__entry_tell(entry)) { /* it has ended before it could be told */
+    if (!hf__entry_tell(entry)) { /* it ended before it could be answered */
         exchange->user = NULL;
         exchange->finished = NULL;
-        hf__answer_error(exchange, 409, "lost", "the lock was lost before it could be told");
+        hf__answer_error(exchange, 409, "lost", "the lock was lost before it could be reported");
         hf__entry_unref(entry); /* the exchange's */
         return;
     }
@@ -256,7 +256,7 @@ static bool is_shared(const struct hf_v2_body *body)
     return body->limit > 0 || hf__slice_is(body->mode, "shared");
 }
 
-/* The answer has left, or could not (E3). */
+/* The answer was sent, or could not be (E3). */
 static void finished(struct hf_exchange *exchange, bool received)
 {
     struct hf_entry *entry = exchange->user;
@@ -265,13 +265,13 @@ static void finished(struct hf_exchange *exchange, bool received)
     hf__entry_unref(entry);
 }
 
-/* ---- the same acquire again ---- */
+/* ---- repeated acquires ---- */
 
 static void begin_acquire(struct hf_exchange *exchange);
 
 /*
- * Whether it is still held is for the store to say: it may have been released or lost through
- * another service. So the grant is renewed, and if it has gone the lock is acquired anew.
+ * Only the store can tell whether it is still held: it may have been released or lost through
+ * another service. So the grant is renewed, and if it is gone the lock is acquired anew.
  */
 static void confirmed_again(void *user, int code, const struct hf_error *error)
 {
@@ -293,7 +293,7 @@ static void confirmed_again(void *user, int code, const struct hf_error *error)
     hf__entry_unref(earlier);
 }
 
-/* The same call again, whose answer was lost. Takes the reference. */
+/* The same call again, because its answer was lost. Takes the reference. */
 static void repeat(struct hf_exchange *exchange, struct hf_entry *earlier,
                    const struct hf_v2_body *body)
 {
@@ -303,10 +303,11 @@ static void repeat(struct hf_exchange *exchange, struct hf_entry *earlier,
                 hf__slice_is(body->session, session);
     if (!same) {
         hf__answer_error(exchange, 409, "in-progress",
-                         "this idempotency key was given with another mode, limit or session");
+                         "this idempotency key was used with another mode, limit or session");
     } else if (__atomic_load_n(&earlier->releasing, __ATOMIC_ACQUIRE)) {
         exchange->retry_after_s = 1;
-        hf__answer_error(exchange, 409, "in-progress", "what this key had got is being released");
+        hf__answer_error(exchange, 409, "in-progress",
+                         "the lock acquired with this key is being released");
     } else if (hf__entry_tell(earlier)) {
         exchange->user = earlier;
         int code = hf__lock_renew_async(earlier->lock, 0, confirmed_again, exchange, &error);
@@ -330,7 +331,7 @@ static bool may_wait(struct hf_exchange *exchange)
         return true;
     __atomic_fetch_sub(&service->waiting, 1, __ATOMIC_RELAXED);
     hf__answer_too_many(
-        exchange, "too-many-waiters", "at most %u acquires at a time, and %lld of one owner",
+        exchange, "too-many-waiters", "at most %u acquires at a time, and %lld per owner",
         service->limits.waiters, (long long)(own_most ? own_most : service->limits.waiters));
     return false;
 }
@@ -340,7 +341,7 @@ static bool has_room(struct hf_exchange *exchange, struct hf_entry *entry, int64
     const int64_t *most = exchange->service->limits.per_caller;
     if (!hf__entry_count(entry, data_size)) {
         hf__answer_too_many(exchange, "too-many-locks",
-                            "at most %lld locks of one owner at a time, and %lld bytes with them",
+                            "at most %lld locks per owner at a time, with %lld bytes of data",
                             (long long)most[HF_BUDGET_LOCKS], (long long)most[HF_BUDGET_DATA]);
         return false;
     }
@@ -355,7 +356,7 @@ static int64_t size_of(const struct hf_v2_body *body)
     return size;
 }
 
-/* NULL: it is answered. */
+/* NULL: the call has been answered. */
 static struct hf_entry *prepare(struct hf_exchange *exchange, const char *name,
                                 const struct hf_v2_body *body)
 {
@@ -365,7 +366,7 @@ static struct hf_entry *prepare(struct hf_exchange *exchange, const char *name,
     struct hf_entry *other = NULL;
     if (!key) key = hf__exchange_header(exchange, "Idempotency-Key");
     if (key && (!*key || strlen(key) > HF_V2_KEY_MAX)) {
-        hf__answer_error(exchange, 400, "invalid", "\"Idempotency-Key\": has 1 to %d bytes",
+        hf__answer_error(exchange, 400, "invalid", "\"Idempotency-Key\": must have 1 to %d bytes",
                          HF_V2_KEY_MAX);
         return NULL;
     }
@@ -385,7 +386,7 @@ static struct hf_entry *prepare(struct hf_exchange *exchange, const char *name,
         hf__entry_unref(entry);
         entry = NULL;
     }
-    if (entry) { /* all of it, before others can find it by its key */
+    if (entry) { /* complete, before other calls can find it by its key */
         entry->session = session;
         entry->shared = is_shared(body);
         entry->limit = body->limit;
@@ -424,7 +425,7 @@ static void begin_acquire(struct hf_exchange *exchange)
     if (!hf__v2_lease_is_good(exchange, body.lease_ms)) return;
     bool shared = is_shared(&body);
     if (hf__slice_is(body.mode, "exclusive") && body.limit > 0) {
-        hf__answer_error(exchange, 400, "invalid", "\"limit\": an exclusive lock has none");
+        hf__answer_error(exchange, 400, "invalid", "\"limit\": not allowed for an exclusive lock");
         return;
     }
     if (shared && !body.session.ptr && hf__client_format(service->client)->sessions) {
@@ -453,7 +454,7 @@ static void begin_acquire(struct hf_exchange *exchange)
         .owner = entry->owner,
         .instance = entry->instance,
     };
-    if (!may_wait(exchange)) { /* which has answered */
+    if (!may_wait(exchange)) { /* it has been answered */
         hf__entry_drop_key(entry);
         return;
     }
@@ -482,10 +483,10 @@ void hf__v2_acquire(struct hf_exchange *exchange)
 struct grant_call {
     struct hf_v2_body body;
     struct hf_by_grant which;
-    struct hf_entry *entry; /* that this call is about here; counted */
+    struct hf_entry *entry; /* the entry in this process; counted */
 };
 
-/* The entry of the grant, if it is this caller's and of this lock. */
+/* The entry of the grant, if it belongs to this caller and this lock. */
 static struct hf_entry *find(struct hf_exchange *exchange, const char *grant)
 {
     struct hf_entry *entry = hf__entry_find(exchange->service, grant);
@@ -497,8 +498,8 @@ static struct hf_entry *find(struct hf_exchange *exchange, const char *grant)
     return NULL;
 }
 
-/* NULL: it is answered. A grant is compared in one spelling, whatever it came in. */
-/* Whoever has the grant may always let go. */
+/* NULL: the call has been answered. Grants are compared in one spelling, however they were sent. */
+/* A caller that has the grant may always release. */
 static struct grant_call *read_grant(struct hf_exchange *exchange, uint32_t also,
                                      enum hf_right right)
 {
@@ -513,7 +514,7 @@ static struct grant_call *read_grant(struct hf_exchange *exchange, uint32_t also
     if (!hf__v2_lease_is_good(exchange, body->lease_ms)) return NULL;
     if (!body->grant.ptr) {
         hf__answer_error(exchange, 400, "invalid",
-                         "\"grant\": missing; send what acquire answered");
+                         "\"grant\": missing; send the grant that acquire returned");
         return NULL;
     }
     if (!hf__grant_parse(body->grant, &call->which)) {
@@ -541,7 +542,7 @@ static void drop_entry(struct grant_call *call)
     call->entry = NULL;
 }
 
-/* Why says who has it now: not to those who may not know. */
+/* The reason names the present holder, which not every caller may know. */
 static void answer_not_held(struct hf_exchange *exchange, int code, const struct hf_error *error)
 {
     if (code == HF_ERR_LOST && !hf__may(exchange, HF_RIGHT_READ, exchange->parts[2]))
@@ -549,7 +550,7 @@ static void answer_not_held(struct hf_exchange *exchange, int code, const struct
     else hf__answer_failure(exchange, code, error);
 }
 
-/* A grant of another service, or from before a restart, is this one's, too, from now on. */
+/* A grant of another service, or from before a restart, is now tracked here as well. */
 static void adopted(void *user, int code, struct hf_lock *lock, const struct hf_error *error)
 {
     struct hf_exchange *exchange = user;
@@ -558,7 +559,7 @@ static void adopted(void *user, int code, struct hf_lock *lock, const struct hf_
     struct hf_lock_status status;
     if (code != 0) {
         drop_entry(call);
-        hf__entry_unref(entry); /* the lock's: there is none */
+        hf__entry_unref(entry); /* the lock's: there is no lock */
         answer_not_held(exchange, code, error);
         return;
     }
@@ -570,7 +571,7 @@ static void adopted(void *user, int code, struct hf_lock *lock, const struct hf_
     hf__entry_unref(entry);
 }
 
-/* What this process does not know, or believes to be over, is for the record to say. */
+/* A grant that this process does not know, or takes for ended, is decided by the record. */
 static void renew_by_record(struct hf_exchange *exchange)
 {
     struct grant_call *call = exchange->user;
@@ -668,7 +669,7 @@ static void release_by_record(struct hf_exchange *exchange)
     if (code != 0) released_by_record(exchange, code, false, &error);
 }
 
-/* Who releases first has it; the client's thread takes it from here (`happened`). */
+/* The first release takes the exchange; then the client's thread answers it (`happened`). */
 static bool claim_release(struct hf_entry *entry, struct hf_exchange *exchange)
 {
     struct hf_exchange *none = NULL;
@@ -684,17 +685,17 @@ static void begin_release(struct hf_exchange *exchange)
     struct grant_call *call = read_grant(exchange, release_fields, 0);
     if (!call) return;
     struct hf_entry *entry = call->entry;
-    call->entry = NULL; /* counted here from now on: `happened` may answer while this goes on */
+    call->entry = NULL; /* the reference is held here now: `happened` may answer at any time */
     const struct hf_release_options options = {
         .size = sizeof options,
         .data = data_of(&call->body),
         .data_size = call->body.data.len,
     };
     if (!entry || !claim_release(entry, exchange)) {
-        release_by_record(exchange); /* the same if it is on its way already */
+        release_by_record(exchange); /* likewise if a release is under way */
     } else if (hf_release_async(entry->lock, &options, &error) != 0) {
         struct hf_exchange *mine = exchange;
-        /* Unless its final event has come first, and answered. */
+        /* Unless its final event came first and has answered. */
         if (__atomic_compare_exchange_n(&entry->releasing, &mine, NULL, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE))
             release_by_record(exchange);
@@ -716,7 +717,7 @@ static void forced(void *user, int code, const struct hf_error *error)
     const char *name = exchange->parts[2].ptr;
     struct hf_json_writer json;
     if (code == HF_ERR_ABSENT) {
-        hf__answer_error(exchange, 404, "absent", "nobody holds this lock");
+        hf__answer_error(exchange, 404, "absent", "this lock is not held");
         return;
     }
     if (code != 0) {
@@ -746,7 +747,7 @@ void hf__v2_force(struct hf_exchange *exchange)
     if (!hf__v2_name(exchange, HF_RIGHT_FORCE) || !hf__v2_read(exchange, BIT(REASON), body)) return;
     if (!body->reason.ptr) {
         hf__answer_error(exchange, 400, "invalid",
-                         "\"reason\": is missing; say why, it is recorded in the lock");
+                         "\"reason\": missing; it is recorded in the lock");
         return;
     }
     exchange->user = body;

@@ -14,7 +14,7 @@ static const struct {
     const char *name;
     enum kind kind;
     size_t at;
-    int64_t least; /* of a number, or of a text's bytes */
+    int64_t least; /* of a number, or of the bytes of a text */
     int64_t most;
 } fields[HF_V2_FIELDS] = {
     [HF_V2_WAIT] = {"wait_ms", NUMBER, AT(wait_ms), 0, wait_most_ms},
@@ -41,7 +41,7 @@ static bool take_number(struct hf_json_reader *json, int field, int64_t *ret)
                          (long long)fields[field].most);
 }
 
-/* Without a terminator inside: it ends as a C string. */
+/* Must not contain NUL, since it becomes a C string. */
 static bool take_text(struct hf_json_reader *json, int field, struct hf_slice *ret)
 {
     struct hf_slice text;
@@ -50,7 +50,7 @@ static bool take_text(struct hf_json_reader *json, int field, struct hf_slice *r
         return hf__json_fail(json, "must have %lld to %lld bytes", (long long)fields[field].least,
                              (long long)fields[field].most);
     if (fields[field].kind == TEXT && text.len && memchr(text.ptr, '\0', text.len))
-        return hf__json_fail(json, "must not have a NUL");
+        return hf__json_fail(json, "must not contain NUL");
     *ret = hf__arena_copy(json->arena, text);
     return !json->arena->failed || hf__json_no_memory(json);
 }
@@ -83,7 +83,7 @@ static bool take_attributes(struct hf_json_reader *json, struct hf_v2_body *body
             return hf__json_fail(json, "must have at most %d members", HF_V2_ATTRIBUTES_MAX);
         if ((key.len && memchr(key.ptr, '\0', key.len)) ||
             (text.len && memchr(text.ptr, '\0', text.len)))
-            return hf__json_fail(json, "must not have a NUL");
+            return hf__json_fail(json, "must not contain NUL");
         body->attributes[body->attribute_count++] = (struct hf_attribute){
             hf__arena_copy(json->arena, key).ptr, hf__arena_copy(json->arena, text).ptr};
         if (json->arena->failed) return hf__json_no_memory(json);
@@ -100,7 +100,7 @@ static bool take(struct hf_json_reader *json, int field, struct hf_v2_body *body
     case BASE64:
     case BYTES:
         if (body->has_data)
-            return hf__json_fail(json, "data and data_base64 are two spellings of one thing");
+            return hf__json_fail(json, "data and data_base64 are mutually exclusive");
         body->has_data = true;
         return fields[field].kind == BASE64 ? take_base64(json, field, (struct hf_slice *)at)
                                             : take_text(json, field, (struct hf_slice *)at);
