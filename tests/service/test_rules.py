@@ -264,10 +264,10 @@ class Files(RulesTest):
 
     def test_errors_name_file_and_line(self):
         for text, word in [
-                ("owner:a lock", "on which names"), ("owner:a", "which rights"), ("a lock *", "is nobody"),
-                ("owner: lock *", "is nobody"), ("owner:a fly *", "no right"), ("owner:a lock, *", "behind the comma"),
+                ("owner:a lock", "missing names"), ("owner:a", "missing rights"), ("a lock *", "invalid caller"),
+                ("owner: lock *", "invalid caller"), ("owner:a fly *", "unknown right"), ("owner:a lock, *", "after the comma"),
                 ("owner:a lock a*b", "at the end"), ("claim:x lock *", "claim:NAME=VALUE"), ("* write jobs", "tables"),
-                ("* lock table:x", "of a table"), ("* read table:", "which table")]:
+                ("* lock table:x", "a table has"), ("* read table:", "missing table name")]:
             self.write(f"# fine\n\nowner:a read *\n{text}\n")
             code, errors = self.check()
             self.assertEqual(code, 64, text)

@@ -27,7 +27,7 @@ static void put_ms(struct hf_json_writer *json, int64_t us)
     hf__json_put_raw(json, hf__slice_str(text));
 }
 
-/* Names a secret without telling it. */
+/* Identifies a secret without revealing it. */
 static void put_hash(struct hf_json_writer *json, const char *secret)
 {
     struct sha256_ctx context;
@@ -40,13 +40,13 @@ static void put_hash(struct hf_json_writer *json, const char *secret)
     hf__put_text(json, "grant_hash", text);
 }
 
-/* Asked every few seconds, by machines: of interest only if something is wrong. */
+/* Probes come every few seconds and are of interest only if they fail. */
 static bool is_probe(const struct hf_exchange *exchange)
 {
     return exchange->route && exchange->route->access == HF_ACCESS_OPERATOR;
 }
 
-/* Whether somebody wants to read of it. */
+/* Whether the request is to be logged. */
 static bool is_logged(const struct hf_exchange *exchange)
 {
     const struct hf_service *service = exchange->service;
@@ -56,7 +56,7 @@ static bool is_logged(const struct hf_exchange *exchange)
     return !is_probe(exchange) || exchange->status >= 400 || service->log.least <= HF_LOG_DEBUG;
 }
 
-/* One line per request. Secrets are not in it: of a grant, a hash. */
+/* One line per request. It has no secrets: a grant is logged as a hash. */
 void hf__access_log(const struct hf_exchange *exchange, int64_t took_us, bool received)
 {
     static const char *const methods[] = {[HF_METHOD_GET] = "GET",
@@ -76,7 +76,7 @@ void hf__access_log(const struct hf_exchange *exchange, int64_t took_us, bool re
     hf__put_text(&json, "event", "request");
     hf__put_text(&json, "method", methods[exchange->method]);
     hf__put_text(&json, "route", exchange->route ? exchange->route->name : "none");
-    /* One that was refused before it was taken apart may be of a session, too. */
+    /* One that was refused before its path was split may name a session as well. */
     bool secret = exchange->part_count == 0
                       ? !hf__slice_is(exchange->path, "/")
                       : exchange->part_count > 1 && hf__slice_is(exchange->parts[1], "sessions");

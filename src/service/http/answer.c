@@ -61,7 +61,7 @@ void hf__answer_error(struct hf_exchange *exchange, int status, const char *name
     hf__answer_end(exchange, &json);
 }
 
-/* What the caller can do about it decides: mend the request (4xx), or come again (5xx). */
+/* The status tells what the caller can do: correct the request (4xx), or retry (5xx). */
 static const struct {
     int code;
     int status;

@@ -1,12 +1,12 @@
 /*
- * Who asks. Tried in this order: a bearer token (one of a file, or a JWT), a client certificate;
- * with authentication disabled everybody is "anonymous".
+ * Authenticating callers. Tried in this order: a bearer token (one of a file, or a JWT), a client
+ * certificate; with authentication disabled every caller is "anonymous".
  *
  * Invariants
  * A1  Secrets are compared by their SHA-256, in constant time, all of them every time.
  * A2  A verified JWT is remembered until it expires or the keys change, never longer.
- * A3  Keys are fetched by a thread of their own: now and then, and when a well-formed token names
- *     one that is not known, but not more often than every few seconds. Nobody else waits for that.
+ * A3  Keys are fetched by a thread of its own: at intervals, and when a well-formed token names an
+ *     unknown one, but not more often than every few seconds. No other caller waits for that.
  */
 #include <errno.h>
 #include <nettle/memops.h>
@@ -30,9 +30,9 @@ enum {
     LINE_MOST = 1024,
     CACHE = 1024,
     OWNER_MOST = 512,
-    GRANTED_MOST = 1024, /* of what is remembered */
+    GRANTED_MOST = 1024, /* bytes of rights that are remembered */
     REFETCH_S = 10,
-    RETRY_S = 2, /* while there are none at all */
+    RETRY_S = 2, /* while there are no keys at all */
     PENDING_MOST = 1000,
     REFRESH_S = 300,
     FETCH_MS = 5000,
@@ -52,7 +52,7 @@ struct tokens {
 
 struct remembered {
     unsigned char digest[SHA256_DIGEST_SIZE];
-    int64_t until_s; /* 0: nothing */
+    int64_t until_s; /* 0: empty */
     bool admin;
     uint64_t claims;
     char granted[GRANTED_MOST]; /* lines */
@@ -69,9 +69,9 @@ struct hf_auth {
 
     pthread_mutex_t mutex;
     struct tokens *tokens;
-    struct hf_rules *access; /* who may do what; NULL: there is no file */
+    struct hf_rules *access; /* the rules file; NULL: none */
     struct hf_jwks *keys;
-    int64_t fetched_s;      /* when it was last tried; our clock */
+    int64_t fetched_s;      /* the last attempt; our clock */
     struct hf_list pending; /* checks that wait for newer keys */
     size_t pending_count;
     pthread_cond_t wake;
@@ -122,35 +122,38 @@ static void tokens_free(struct tokens *tokens)
     hf__free(tokens);
 }
 
-/* TOKEN OWNER [admin]; the token as it is, or sha256:HEX. */
+/* TOKEN OWNER [admin]; the token itself, or sha256:HEX. */
 static int take_token(struct tokens *tokens, char *line, struct hf_error *reterr)
 {
     char *rest = line, *word[3] = {0};
     for (int i = 0; i < 3; i++) word[i] = strtok_r(i ? NULL : line, " \t\r\n", &rest);
     if (!word[0] || word[0][0] == '#') return 0;
     if (!word[1] || (word[2] && strcmp(word[2], "admin") != 0) || strtok_r(NULL, " \t\r\n", &rest))
-        return hf__error_set(reterr, HF_ERR_INVALID, "write TOKEN OWNER, or TOKEN OWNER admin");
+        return hf__error_set(reterr, HF_ERR_INVALID, "expected TOKEN OWNER, or TOKEN OWNER admin");
     if (tokens->count == TOKENS_MOST)
         return hf__error_set(reterr, HF_ERR_LIMIT, "more than %d tokens", TOKENS_MOST);
     struct token *token = &tokens->at[tokens->count];
     if (strncmp(word[0], "sha256:", 7) == 0) {
         const char *hex = word[0] + 7;
         if (strlen(hex) != sizeof token->digest * 2)
-            return hf__error_set(reterr, HF_ERR_INVALID, "sha256: has 64 hex digits");
+            return hf__error_set(reterr, HF_ERR_INVALID,
+                                 "sha256: must be followed by 64 hex digits");
         for (size_t i = 0; i < sizeof token->digest; i++) {
             int high = hf__hex_value(hex[2 * i]), low = hf__hex_value(hex[2 * i + 1]);
             if (high < 0 || low < 0)
-                return hf__error_set(reterr, HF_ERR_INVALID, "sha256: has 64 hex digits");
+                return hf__error_set(reterr, HF_ERR_INVALID,
+                                     "sha256: must be followed by 64 hex digits");
             token->digest[i] = (unsigned char)(high << 4 | low);
         }
     } else {
         if (strlen(word[0]) < TOKEN_LEAST)
-            return hf__error_set(reterr, HF_ERR_INVALID, "a token has at least %d characters",
+            return hf__error_set(reterr, HF_ERR_INVALID, "a token must have at least %d characters",
                                  TOKEN_LEAST);
         digest_of(hf__slice_str(word[0]), token->digest);
     }
     if (strlen(word[1]) > OWNER_MOST || !hf__utf8_valid(hf__slice_str(word[1])))
-        return hf__error_set(reterr, HF_ERR_INVALID, "an owner has at most %d bytes", OWNER_MOST);
+        return hf__error_set(reterr, HF_ERR_INVALID, "an owner must have at most %d bytes",
+                             OWNER_MOST);
     token->owner = hf__strdup(word[1]);
     token->admin = word[2];
     if (!token->owner) return hf__error_no_memory(reterr);
@@ -214,7 +217,7 @@ static int load_rules(const char *path, struct hf_rules **ret, struct hf_error *
     return code;
 }
 
-/* The rules that a caller comes in under stay its own until it is gone. */
+/* A caller keeps the rules under which it was authenticated. */
 static void take_rules(struct hf_auth *auth, struct hf_caller *caller)
 {
     if (caller->rules) return;
@@ -276,7 +279,7 @@ static int fetch(struct hf_auth *auth, const char *url, struct hf_buf *ret, stru
                                       .timeout_ms = FETCH_MS,
                                       .limit = FETCH_MOST,
                                       .no_proxy =
-                                          strncmp(url, "http://", 7) == 0, /* this machine */
+                                          strncmp(url, "http://", 7) == 0, /* on this machine */
                                       .stop = &auth->stopping};
     int code = 0;
     hf__http_fetch(&request, auth->service->store->clock);
@@ -302,12 +305,12 @@ static int check_url(const char *url, struct hf_error *reterr)
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         if (strncmp(url, good[i], strlen(good[i])) == 0) return 0;
     }
-    return hf__error_set(reterr, HF_ERR_INVALID,
-                         "%.200s: keys are fetched over https:// (http:// only from this machine)",
-                         url);
+    return hf__error_set(
+        reterr, HF_ERR_INVALID,
+        "%.200s: keys must be fetched over https:// (http:// only from this machine)", url);
 }
 
-/* OpenID discovery says where the keys are. */
+/* OpenID discovery gives the address of the keys. */
 static int discover(struct hf_auth *auth, struct hf_arena *arena, const char **ret,
                     struct hf_error *reterr)
 {
@@ -333,7 +336,7 @@ static int discover(struct hf_auth *auth, struct hf_arena *arena, const char **r
         if (hf__json_finish(&json) != 0 || jwks.len == 0)
             code = hf__error_set(reterr, HF_ERR_BAD_ANSWER, "%s has no jwks_uri", url);
         else if (!hf__slice_is(says, issuer))
-            code = hf__error_set(reterr, HF_ERR_BAD_ANSWER, "%s is about another issuer", url);
+            code = hf__error_set(reterr, HF_ERR_BAD_ANSWER, "%s names another issuer", url);
         else *ret = hf__arena_str(arena, jwks);
         if (code == 0 && !*ret) code = hf__error_no_memory(reterr);
         if (code == 0) code = check_url(*ret, reterr);
@@ -342,7 +345,7 @@ static int discover(struct hf_auth *auth, struct hf_arena *arena, const char **r
     return code;
 }
 
-/* Waits. What is in use stays if the new set cannot be had. */
+/* Waits. If there is no new set, the present one stays in use. */
 static int fetch_keys(struct hf_auth *auth, struct hf_error *reterr)
 {
     struct hf_arena arena = {0};
@@ -355,7 +358,7 @@ static int fetch_keys(struct hf_auth *auth, struct hf_error *reterr)
     if (code == 0) code = fetch(auth, url, &document, reterr);
     if (code == 0) code = hf__jwks_parse(hf__buf_view(&document), &keys, reterr);
     if (code == 0 && hf__jwks_count(keys) == 0)
-        code = hf__error_set(reterr, HF_ERR_BAD_ANSWER, "%s has no key that we can use", url);
+        code = hf__error_set(reterr, HF_ERR_BAD_ANSWER, "%s has no usable key", url);
     hf__buf_free(&document);
     hf__arena_free(&arena);
     pthread_mutex_lock(&auth->mutex);
@@ -368,7 +371,8 @@ static int fetch_keys(struct hf_auth *auth, struct hf_error *reterr)
     }
     pthread_mutex_unlock(&auth->mutex);
     hf__jwks_unref(keys);
-    if (code != 0) hf__log(&auth->service->log, HF_LOG_WARN, "no new keys: %s", reterr->message);
+    if (code != 0)
+        hf__log(&auth->service->log, HF_LOG_WARN, "cannot fetch keys: %s", reterr->message);
     return code;
 }
 
@@ -415,7 +419,7 @@ static void split_lines(struct hf_slice text, struct hf_slice ret[HF_JWT_RIGHTS]
     }
 }
 
-/* HF_ERR_ABSENT: with newer keys it may be good. */
+/* HF_ERR_ABSENT: it may be valid with newer keys. */
 static int verify(struct hf_exchange *exchange, struct hf_auth *auth, struct hf_slice token,
                   const unsigned char *digest, struct hf_error *reterr)
 {
@@ -430,7 +434,7 @@ static int verify(struct hf_exchange *exchange, struct hf_auth *auth, struct hf_
     pthread_mutex_lock(&auth->mutex);
     struct hf_jwks *keys = hf__jwks_ref(auth->keys);
     pthread_mutex_unlock(&auth->mutex);
-    code = hf__jwks_verify(keys, &jwt, reterr); /* which takes its time: others go on */
+    code = hf__jwks_verify(keys, &jwt, reterr); /* slow, so the mutex is not held */
     pthread_mutex_lock(&auth->mutex);
     struct remembered *place = place_of(auth, digest);
     char granted[GRANTED_MOST];
@@ -507,7 +511,7 @@ static void conclude(struct hf_exchange *exchange, hf_auth_fn then, int code,
     then(exchange, result, code == 0 ? "" : error->message);
 }
 
-/* On a thread of the server again. */
+/* On the loop again. */
 static void go_on(struct hf_exchange *exchange)
 {
     struct check *check = exchange->user;
@@ -521,8 +525,7 @@ static int64_t next_fetch_s(const struct hf_auth *auth)
     return auth->fetched_s + (auth->keys ? REFETCH_S : RETRY_S);
 }
 
-/* Waits for newer keys, if they can be had soon; otherwise it is decided by those that there are.
- */
+/* Waits for newer keys if they can be fetched now; otherwise the present ones decide. */
 static bool wait_for_keys(struct hf_auth *auth, struct check *check)
 {
     pthread_mutex_lock(&auth->mutex);
@@ -546,13 +549,13 @@ static bool has_keys(struct hf_auth *auth)
     return has;
 }
 
-/* Decides by the keys that there are now. */
+/* Decides by the present keys. */
 static void decide(struct hf_auth *auth, struct check *check)
 {
     check->code = verify(check->exchange, auth, check->token, check->digest, &check->error);
     if (check->code == HF_ERR_ABSENT && !has_keys(auth))
         check->code = hf__error_set(&check->error, HF_ERR_UNREACHABLE,
-                                    "the keys of the issuer cannot be had at the moment");
+                                    "the issuer's keys are not available at the moment");
 }
 
 static void serve_pending(struct hf_auth *auth)
@@ -616,7 +619,7 @@ static void check_token(struct hf_exchange *exchange, struct hf_auth *auth, stru
         return;
     }
     if (!auth->jwt) {
-        then(exchange, HF_AUTH_REFUSED, "the token is not known here");
+        then(exchange, HF_AUTH_REFUSED, "unknown token");
         return;
     }
     if (remembers(exchange, auth, check->digest)) {
@@ -624,7 +627,7 @@ static void check_token(struct hf_exchange *exchange, struct hf_auth *auth, stru
         return;
     }
     decide(auth, check);
-    /* Well-formed, in time, for us; but by a key that is not known. */
+    /* Well-formed, in time, for us, but signed with an unknown key. */
     bool unknown = check->code == HF_ERR_ABSENT || check->code == HF_ERR_UNREACHABLE;
     if (unknown && wait_for_keys(auth, check)) return;
     conclude(exchange, then, check->code, &check->error);
@@ -698,7 +701,7 @@ int hf__auth_start(const struct hf_auth_options *given, struct hf_service *servi
     auth->cache = hf__calloc(CACHE, sizeof *auth->cache);
     int code = auth->cache && !auth->arena.failed ? 0 : hf__error_no_memory(reterr);
     if (code == 0 && (!equals || equals == claim || !equals[1]))
-        code = hf__error_set(reterr, HF_ERR_INVALID, "the admin claim is given as NAME=VALUE");
+        code = hf__error_set(reterr, HF_ERR_INVALID, "invalid admin claim: expected NAME=VALUE");
     if (code == 0) {
         auth->admin_claim.name = hf__slice(claim, (size_t)(equals - claim));
         auth->admin_claim.value = hf__slice_str(equals + 1);
@@ -719,11 +722,11 @@ int hf__auth_start(const struct hf_auth_options *given, struct hf_service *servi
     }
     struct hf_error why;
     if (auth->jwt && !given->disabled) {
-        fetch_keys(auth, &why); /* or when the first caller comes */
+        fetch_keys(auth, &why); /* or when the first caller needs them */
         auth->has_thread = hf__thread_create(&auth->thread, keep_keys, auth) == 0;
         if (!auth->has_thread) {
             hf__auth_stop(auth);
-            return hf__error_set(reterr, HF_ERR_NO_MEMORY, "no thread could be started");
+            return hf__error_set(reterr, HF_ERR_NO_MEMORY, "cannot start a thread");
         }
     }
     *ret = auth;
@@ -763,7 +766,7 @@ int hf__auth_reload(struct hf_auth *auth, struct hf_error *reterr)
         struct hf_rules *old_rules = auth->access;
         auth->tokens = tokens;
         auth->access = rules;
-        memset(auth->cache, 0, CACHE * sizeof *auth->cache); /* claims are numbered by the rules */
+        memset(auth->cache, 0, CACHE * sizeof *auth->cache); /* the rules number the claims */
         pthread_mutex_unlock(&auth->mutex);
         tokens_free(old_tokens);
         hf__rules_unref(old_rules);

@@ -20,7 +20,7 @@ enum state {
     END
 };
 
-/* One byte that is not data; false: it should not be there. */
+/* Handles a byte that is not data; false: it is not allowed here. */
 static bool step(struct hf_chunks *chunks, char c)
 {
     int digit = hf__hex_value(c);

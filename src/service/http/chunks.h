@@ -1,4 +1,4 @@
-/* A body in chunks: bytes in, data out. It knows no sockets. */
+/* A body in chunks: bytes in, data out, independent of sockets. */
 #ifndef HF_SERVICE_HTTP_CHUNKS_H
 #define HF_SERVICE_HTTP_CHUNKS_H
 
@@ -7,20 +7,20 @@
 #include "base/slice.h"
 
 enum hf_chunks_result {
-    HF_CHUNKS_MORE, /* all that was given is used up */
+    HF_CHUNKS_MORE, /* all input is used up */
     HF_CHUNKS_DATA,
     HF_CHUNKS_END,
     HF_CHUNKS_BAD,
 };
 
-/* Zero it. */
+/* Initialize with zeros. */
 struct hf_chunks {
     int state;
-    int64_t left; /* of the chunk that has begun */
-    int extra; /* bytes of sizes, extensions and trailers that carry nothing, since the last data */
+    int64_t left; /* of the current chunk */
+    int extra;    /* bytes of sizes, extensions and trailers since the last data */
 };
 
-/* Goes on, and takes what it used from `bytes`. */
+/* Continues, and removes the bytes used from `bytes`. */
 enum hf_chunks_result hf__chunks_next(struct hf_chunks *chunks, struct hf_slice *bytes,
                                       struct hf_slice *ret_data);
 

@@ -34,7 +34,7 @@ static ssize_t receive(struct hf_connection *connection, void *room, size_t size
     return recv(connection->watch.fd, room, size, 0);
 }
 
-/* What is left to send, in one call if it can be. */
+/* Sends some of the rest, in one call if possible. */
 static ssize_t send_some(struct hf_connection *connection)
 {
     struct hf_slice first = hf__slice_skip(hf__buf_view(&connection->out), connection->out_at);
@@ -56,7 +56,8 @@ static bool has_unsent(const struct hf_connection *connection)
     return connection->out_at < connection->out.len || connection->body.len > 0;
 }
 
-/* True: all of it has been sent, or nothing can be. Of a long answer some, and then it is others' turn. */
+/* True: all has been sent, or nothing can be. Of a long answer it sends a part, then others have
+ * their turn. */
 static bool flush(struct hf_connection *connection)
 {
     size_t all = 0;
@@ -99,7 +100,7 @@ static void take(struct hf_connection *connection, size_t size)
 
 static void resume_here(struct hf_task *task);
 
-/* Its answer has left, or could not. */
+/* Its answer was sent, or could not be. */
 static void complete(struct hf_connection *connection, bool received)
 {
     struct hf_exchange *exchange = connection->exchange;
@@ -115,7 +116,7 @@ static void complete(struct hf_connection *connection, bool received)
     hf__exchange_free(exchange);
 }
 
-/* ---- whose turn it is ---- */
+/* ---- waiting for the caller, or working ---- */
 
 static void await(struct hf_connection *connection)
 {
@@ -143,7 +144,7 @@ void hf__connection_close(struct hf_connection *connection)
     hf__server_forget(connection->server, connection);
 }
 
-/* The next request may come, or the end. */
+/* Prepares for the next request, or ends the connection. */
 static void finish(struct hf_connection *connection)
 {
     complete(connection, !connection->broken);
@@ -182,10 +183,10 @@ static void respond(struct hf_exchange *exchange)
     hf__response_put(connection, exchange);
     bool streams = exchange->stream && !exchange->is_head_only;
     turn_to(connection, streams ? HF_CONNECTION_STREAMING : HF_CONNECTION_WRITING);
-    if (streams && !connection->broken) read_stream(connection); /* leaves with the head */
+    if (streams && !connection->broken) read_stream(connection); /* sent together with the head */
 }
 
-/* ---- a route has it ---- */
+/* ---- at a route ---- */
 
 static void tell_gone(struct hf_connection *connection)
 {
@@ -195,7 +196,7 @@ static void tell_gone(struct hf_connection *connection)
     exchange->gone(exchange);
 }
 
-/* Whatever has to be done is done here; then it is answered, or waits. */
+/* Runs pending steps; then it is answered, or waits. */
 static void proceed(struct hf_exchange *exchange)
 {
     while (__atomic_load_n(&exchange->state, __ATOMIC_ACQUIRE) == READY && exchange->again) {
@@ -246,7 +247,7 @@ void hf__exchange_again(struct hf_exchange *exchange, void (*go)(struct hf_excha
     hf__exchange_done(exchange);
 }
 
-/* A stream has something to say. From any thread. */
+/* A stream has news. From any thread. */
 void hf__exchange_wake(struct hf_exchange *exchange)
 {
     int state = __atomic_load_n(&exchange->state, __ATOMIC_ACQUIRE);
@@ -259,7 +260,7 @@ void hf__exchange_wake(struct hf_exchange *exchange)
     if (state == SUSPENDED) resume(exchange);
 }
 
-/* Adds the next piece of a stream to what is to be sent. False: there is none now. */
+/* Adds the next piece of a stream to the output. False: there is none now. */
 static bool read_stream(struct hf_connection *connection)
 {
     struct hf_exchange *exchange = connection->exchange;
@@ -289,14 +290,14 @@ static bool read_stream(struct hf_connection *connection)
     return true;
 }
 
-/* False: it waits for the caller, or for something to say. */
+/* False: it waits for the caller, or for news. */
 static bool stream(struct hf_connection *connection)
 {
     if (!flush(connection) || connection->suspended) return false;
     hf__buf_clear(&connection->out);
     connection->out_at = 0;
     if (!connection->broken) return read_stream(connection);
-    turn_to(connection, HF_CONNECTION_WRITING); /* which ends it */
+    turn_to(connection, HF_CONNECTION_WRITING); /* this ends it */
     return true;
 }
 
@@ -310,7 +311,7 @@ static void begin(struct hf_connection *connection)
     turn_to(connection, HF_CONNECTION_WORKING);
 }
 
-/* It is answered before it has come in whole (N4). */
+/* Answers before the whole request has been received (N4). */
 static void refuse(struct hf_connection *connection, int status, const char *name,
                    const char *message)
 {
@@ -326,11 +327,12 @@ static void refuse(struct hf_connection *connection, int status, const char *nam
 static void refuse_too_large(struct hf_connection *connection)
 {
     char message[64];
-    snprintf(message, sizeof message, "a body has at most %d bytes", HF_BODY_MAX);
+    snprintf(message, sizeof message, "a body must have at most %d bytes", HF_BODY_MAX);
     refuse(connection, 413, "too-large", message);
 }
 
-/* All it can need, at once: growing by steps is slower than the reading. Pages that nothing is written to cost nothing. */
+/* Reserves the largest size at once: growing in steps is slower than reading. Pages that are not
+ * written to cost nothing. */
 static void reserve_body(struct hf_exchange *exchange)
 {
     size_t all = exchange->head->chunked ? HF_BODY_MAX : (size_t)exchange->head->length;
@@ -387,7 +389,7 @@ static bool read_body(struct hf_connection *connection)
     return exchange->body.failed || bytes.len == left;
 }
 
-/* The head has come in; false: it was refused, or there is no memory. */
+/* The head has been received; false: it was refused, or there is no memory. */
 static bool read_head(struct hf_connection *connection, size_t size)
 {
     struct hf_exchange *exchange = hf__exchange_new(connection, resume_here);
@@ -425,7 +427,7 @@ static bool read_head(struct hf_connection *connection, size_t size)
         refuse(connection, 503, "no-memory", "out of memory");
         return false;
     }
-    memcpy(head, &parsed, head_size); /* without the room for others */
+    memcpy(head, &parsed, head_size); /* without unused fields */
     hf__exchange_set_head(exchange, head);
     connection->closes = head->closes;
     if (head->length < 0 && !head->chunked) head->length = 0;
@@ -495,7 +497,7 @@ void hf__connection_advance(struct hf_connection *connection)
             return;
         case HF_CONNECTION_WRITING:
             if (flush(connection)) finish(connection);
-            return; /* the next request is for the next round */
+            return; /* the next request is left to the next round */
         case HF_CONNECTION_STREAMING:
             if (!stream(connection)) return;
             break;
@@ -507,9 +509,9 @@ void hf__connection_advance(struct hf_connection *connection)
     }
 }
 
-/* ---- what comes in ---- */
+/* ---- receiving ---- */
 
-/* Room for more, without what has been taken. */
+/* Makes room for more input, and drops what has been used. */
 static char *make_room(struct hf_connection *connection)
 {
     struct hf_buf *in = &connection->in;
@@ -518,7 +520,7 @@ static char *make_room(struct hf_connection *connection)
         in->len -= connection->in_at;
         connection->in_at = 0;
     }
-    /* A connection that has sent nothing yet costs little. */
+    /* A connection that has sent nothing yet takes little memory. */
     size_t wanted = in->cap == 0 ? 1024 : READ_MOST;
     return hf__buf_reserve(in, wanted) ? in->data + in->len : NULL;
 }
@@ -535,7 +537,7 @@ static void read_in(struct hf_connection *connection)
     ssize_t got = receive(connection, room, size);
     if (got > 0) {
         connection->in.len += (size_t)got;
-        /* Less than there was room for: that was all, unless the end follows it. */
+        /* Less than the room: that was all, unless the end of input follows. */
         connection->readable = (size_t)got == size || connection->hung_up || connection->tls;
         if (connection->readable) hf__server_ready(connection->server, connection);
     } else if (got == 0) {
@@ -550,7 +552,7 @@ static void read_in(struct hf_connection *connection)
     }
 }
 
-/* N4. Of TCP the kernel need not even copy it. */
+/* N4. For TCP the kernel does not even copy the data. */
 static void throw_away(struct hf_connection *connection)
 {
     char room[THROWN_MOST];
@@ -625,7 +627,7 @@ struct hf_connection *hf__connection_new(struct hf_server *server, int fd,
     hf__buf_init(&connection->in, HF_HEADERS_MAX + 2 * READ_MOST);
     hf__buf_init(&connection->out, 2 * HF_PIECE);
     turn_to(connection, tls ? HF_CONNECTION_SHAKING : HF_CONNECTION_READING);
-    /* By edges: nothing has to be told to the kernel again. */
+    /* Edge-triggered: nothing has to be changed in the kernel later. */
     if ((tls && !(connection->tls = hf__tls_open(tls, fd))) ||
         !hf__loop_watch(server->service->loop, &connection->watch,
                         EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, true)) {

@@ -57,7 +57,7 @@ void hf__exchange_set_head(struct hf_exchange *exchange, const struct hf_head *h
     exchange->path = hf__slice_str(head->path);
 }
 
-/* What it counts for, in all and at its address. */
+/* Counts it against the budgets, of the service and of its address. */
 void hf__exchange_count_body(struct hf_exchange *exchange, int64_t more)
 {
     exchange->service->body_bytes += more;
@@ -74,7 +74,7 @@ void hf__exchange_count_answer(struct hf_exchange *exchange, int64_t more)
 
 bool hf__exchange_reserve_long(struct hf_exchange *exchange, size_t size)
 {
-    enum { COPIES = 3 }; /* as it was read, and as it is written */
+    enum { COPIES = 3 }; /* as read and as written */
     return hf__exchange_reserve(exchange, (int64_t)size * COPIES);
 }
 
@@ -111,7 +111,7 @@ void hf__exchange_aside(struct hf_exchange *exchange, void (*go)(struct hf_excha
     hf__loop_post(exchange->service->scribe, &exchange->scribe);
 }
 
-/* ---- what routes ask ---- */
+/* ---- for routes ---- */
 
 const char *hf__exchange_header(struct hf_exchange *exchange, const char *name)
 {
@@ -179,7 +179,7 @@ void *hf__exchange_tls(const struct hf_exchange *exchange)
 
 void hf__exchange_free(struct hf_exchange *exchange)
 {
-    enum { LONG = 128 * 1024 }; /* of malloc: given back to the kernel when it is freed */
+    enum { LONG = 128 * 1024 }; /* malloc's threshold: returned to the kernel when it is freed */
     hf__exchange_count_body(exchange, -exchange->kept);
     hf__exchange_count_answer(exchange, -exchange->sending);
     hf__caller_free(&exchange->caller);

@@ -20,7 +20,7 @@ size_t hf__head_end(struct hf_slice bytes, size_t *scanned)
     return end ? (size_t)(end - bytes.ptr) + 4 : 0;
 }
 
-/* What may stand in a name: RFC 9110, token. */
+/* Characters of a name: RFC 9110, token. */
 static bool is_token(char c)
 {
     if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return true;
@@ -32,7 +32,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* Takes the line that begins at *at, and terminates it. NULL: it does not end as it must. */
+/* Takes the line that begins at *at, and terminates it. NULL: it does not end properly. */
 static char *take_line(char **at, char *end)
 {
     char *line = *at, *stop = memchr(line, '\r', (size_t)(end - line));
@@ -58,11 +58,11 @@ static int parse_first_line(char *line, struct hf_head *head, const char **ret_w
     *at++ = '\0';
     if (strcmp(at, "HTTP/1.1") != 0 && strcmp(at, "HTTP/1.0") != 0)
         return strncmp(at, "HTTP/", 5) == 0 && strlen(at) == 8
-                   ? refuse(ret_why, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here")
+                   ? refuse(ret_why, 505, "only HTTP/1.1 and HTTP/1.0 are supported")
                    : refuse(ret_why, 400, "the request line does not end with HTTP/1.1");
     head->is_old = at[7] == '0';
     head->closes = head->is_old;
-    /* As to a proxy: what comes before the path is said in Host, too. */
+    /* A target as for a proxy: Host names what comes before the path as well. */
     if (strncasecmp(head->path, "http://", 7) == 0 || strncasecmp(head->path, "https://", 8) == 0) {
         const char *authority = strchr(head->path, ':') + 3;
         const char *path = authority + strcspn(authority, "/?");
@@ -89,7 +89,7 @@ static int parse_length(const char *text, int64_t *ret)
     return 0;
 }
 
-/* Whether a list, by commas, has this word. */
+/* Whether a comma-separated list has this word. */
 static bool lists(const char *text, const char *word)
 {
     size_t len = strlen(word);
@@ -115,13 +115,13 @@ static int parse_field(char *line, struct hf_field *ret, const char **ret_why)
     *end = '\0';
     for (const char *c = at; *c; c++) {
         if ((*c > 0 && *c < ' ' && *c != '\t') || *c == 0x7f)
-            return refuse(ret_why, 400, "a header has a control character in it");
+            return refuse(ret_why, 400, "a header contains a control character");
     }
     *ret = (struct hf_field){line, at};
     return 0;
 }
 
-/* What the headers say of the request itself. */
+/* Interprets the headers about the request itself. */
 static int understand(struct hf_head *head, const char **ret_why)
 {
     int hosts = 0;
@@ -129,14 +129,14 @@ static int understand(struct hf_head *head, const char **ret_why)
     for (size_t i = 0; i < head->count; i++) {
         const struct hf_field *field = &head->fields[i];
         if (strcasecmp(field->name, "Content-Length") == 0) {
-            if (head->length >= 0) return refuse(ret_why, 400, "Content-Length is said twice");
+            if (head->length >= 0) return refuse(ret_why, 400, "duplicate Content-Length");
             if (parse_length(field->value, &head->length) != 0)
                 return refuse(ret_why, 400, "Content-Length is not a number");
         } else if (strcasecmp(field->name, "Transfer-Encoding") == 0) {
             if (head->chunked || head->is_old)
-                return refuse(ret_why, 400, "Transfer-Encoding is said twice, or in HTTP/1.0");
+                return refuse(ret_why, 400, "Transfer-Encoding is sent twice, or in HTTP/1.0");
             if (strcasecmp(field->value, "chunked") != 0)
-                return refuse(ret_why, 501, "Transfer-Encoding: only chunked is understood");
+                return refuse(ret_why, 501, "Transfer-Encoding: only chunked is supported");
             head->chunked = true;
         } else if (strcasecmp(field->name, "Connection") == 0) {
             said_close |= lists(field->value, "close");
@@ -147,11 +147,11 @@ static int understand(struct hf_head *head, const char **ret_why)
             hosts++;
         }
     }
-    if (said_close) head->closes = true; /* whatever else is said */
+    if (said_close) head->closes = true; /* this overrides keep-alive */
     if (head->chunked && head->length >= 0)
         return refuse(ret_why, 400, "Content-Length and Transfer-Encoding: send one of them");
     if (hosts > 1 || (hosts == 0 && !head->is_old))
-        return refuse(ret_why, 400, "Host: send it once");
+        return refuse(ret_why, 400, "Host: missing, or sent more than once");
     return 0;
 }
 
@@ -162,7 +162,7 @@ int hf__head_parse(char *text, size_t len, struct hf_head *ret, const char **ret
     ret->chunked = ret->expects = false;
     ret->length = -1;
     ret->count = 0;
-    if (memchr(text, '\0', len)) return refuse(ret_why, 400, "a zero byte among the headers");
+    if (memchr(text, '\0', len)) return refuse(ret_why, 400, "a zero byte in the headers");
     char *line = take_line(&at, end);
     if (!line) return refuse(ret_why, 400, "a line does not end with CR LF");
     int status = parse_first_line(line, ret, ret_why);

@@ -1,4 +1,4 @@
-/* Public keys, and what they have signed: gnutls does the arithmetic. */
+/* Public keys, and verifying signatures with them by gnutls. */
 #include <gnutls/abstract.h>
 #include <gnutls/crypto.h>
 
@@ -16,7 +16,7 @@ struct key {
 
 struct hf_jwks {
     int references; /* atomic */
-    bool starved;   /* a key could not be kept for want of memory */
+    bool starved;   /* a key was dropped for want of memory */
     size_t count;
     struct key keys[KEYS_MOST];
 };
@@ -28,7 +28,7 @@ static gnutls_datum_t datum(struct hf_slice slice)
 
 /* ---- reading ---- */
 
-/* What a key says of itself; all in the arena. */
+/* The fields of a key; in the arena. */
 struct words {
     struct hf_slice kty, crv, kid, use, alg, n, e, x, y;
 };
@@ -55,7 +55,7 @@ static bool import_curve(struct hf_arena *arena, const struct words *words,
     return gnutls_pubkey_import_ecc_raw(key, curve, &first, has_y ? &second : NULL) == 0;
 }
 
-/* False: we have no use for it. */
+/* False: it is of a kind that is not supported. */
 static bool import(struct hf_arena *arena, const struct words *words, struct key *ret,
                    bool *ret_starved)
 {
@@ -131,8 +131,7 @@ int hf__jwks_parse(struct hf_slice text, struct hf_jwks **ret, struct hf_error *
     int code = hf__json_finish(&json);
     if (arena.failed || keys->starved) code = hf__error_no_memory(reterr);
     else if (code != 0)
-        code = hf__error_set(reterr, HF_ERR_INVALID, "the key set is not what it should be: %s",
-                             json.error.message);
+        code = hf__error_set(reterr, HF_ERR_INVALID, "invalid key set: %s", json.error.message);
     hf__arena_free(&arena);
     if (code == 0) *ret = keys;
     else hf__jwks_unref(keys);
@@ -171,7 +170,7 @@ static bool verifies(const struct key *key, const struct hf_jwt *jwt)
     };
     gnutls_datum_t text = datum(jwt->signed_part), signature = datum(jwt->signature);
     gnutls_datum_t pair = {0};
-    if (jwt->algorithm == HF_JWT_ES256) { /* r and s, bare, as gnutls does not want them */
+    if (jwt->algorithm == HF_JWT_ES256) { /* bare r and s, which gnutls wants encoded */
         if (jwt->signature.len != P256_BYTES + P256_BYTES) return false;
         gnutls_datum_t r = datum(hf__slice(jwt->signature.ptr, P256_BYTES));
         gnutls_datum_t s = datum(hf__slice_skip(jwt->signature, P256_BYTES));
@@ -185,7 +184,7 @@ static bool verifies(const struct key *key, const struct hf_jwt *jwt)
 
 int hf__jwks_verify(const struct hf_jwks *keys, const struct hf_jwt *jwt, struct hf_error *reterr)
 {
-    enum { TRIES = 8 }; /* each costs, and a good token names its key */
+    enum { TRIES = 8 }; /* each is costly, and a proper token names its key */
     int tries = 0;
     for (size_t i = 0; i < hf__jwks_count(keys) && tries < TRIES; i++) {
         const struct key *key = &keys->keys[i];
@@ -196,5 +195,5 @@ int hf__jwks_verify(const struct hf_jwks *keys, const struct hf_jwt *jwt, struct
     }
     if (tries == 0)
         return hf__error_set(reterr, HF_ERR_ABSENT, "the token is signed by an unknown key");
-    return hf__error_set(reterr, HF_ERR_DENIED, "the token's signature is wrong");
+    return hf__error_set(reterr, HF_ERR_DENIED, "the token's signature is invalid");
 }

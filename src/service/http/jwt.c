@@ -62,7 +62,7 @@ static void take_audience(struct hf_json_reader *json, struct hf_jwt *ret)
     else ret->audiences[ret->audience_count++] = text;
 }
 
-/* One, or an array of them. */
+/* A single one, or an array. */
 static void take_audiences(struct hf_json_reader *json, struct hf_jwt *ret)
 {
     if (hf__json_peek(json) == HF_JSON_STRING) {
@@ -81,7 +81,7 @@ static void take_date(struct hf_json_reader *json, int64_t *ret)
     const char *dot = memchr(text.ptr, '.', text.len);
     if (dot) text.len = (size_t)(dot - text.ptr);
     if (!hf__parse_int64(text, ret) || *ret < 0 || *ret > INT64_MAX / 4)
-        hf__json_fail(json, "no date");
+        hf__json_fail(json, "invalid date");
 }
 
 static bool has_word(struct hf_slice text, struct hf_slice word)
@@ -177,7 +177,7 @@ static int parse_claims(struct hf_arena *arena, struct hf_slice text,
         else if (hf__slice_is(key, "iat")) take_date(&json, &ret->issued_s);
         else take_other(&json, key, wants, ret);
     }
-    if (hf__json_finish(&json) != 0) return malformed(reterr, "its claims are not what they say");
+    if (hf__json_finish(&json) != 0) return malformed(reterr, "its claims are invalid");
     return 0;
 }
 
@@ -188,8 +188,8 @@ int hf__jwt_parse(struct hf_arena *arena, struct hf_slice token, const struct hf
     *ret = (struct hf_jwt){0};
     if (token.len > HF_JWT_MAX_SIZE) return malformed(reterr, "it is too long");
     const char *first = token.len ? memchr(token.ptr, '.', token.len) : NULL;
-    if (!first) /* it may have been one of the file's */
-        return hf__error_set(reterr, HF_ERR_DENIED, "the token is not known here, and is no JWT");
+    if (!first) /* it may have been meant for the tokens file */
+        return hf__error_set(reterr, HF_ERR_DENIED, "unknown token, and not a JWT");
     size_t first_len = (size_t)(first - token.ptr);
     struct hf_slice rest = hf__slice_skip(token, first_len + 1);
     const char *second = rest.len ? memchr(rest.ptr, '.', rest.len) : NULL;
@@ -211,7 +211,7 @@ int hf__jwt_check(const struct hf_jwt *jwt, const struct hf_jwt_rules *rules, in
                   struct hf_error *reterr)
 {
     enum { OWNER_MOST = 512 };
-    /* A token that says for whom it is must be for us (RFC 7519, 4.1.3). */
+    /* A token that names an audience must name ours (RFC 7519, 4.1.3). */
     bool for_us =
         hf__slice_is(rules->audience, "*") || (rules->audience.len == 0 && !jwt->has_audience);
     for (size_t i = 0; i < jwt->audience_count; i++)
@@ -220,11 +220,11 @@ int hf__jwt_check(const struct hf_jwt *jwt, const struct hf_jwt_rules *rules, in
     if (jwt->expires_s == 0) wrong = "the token does not say when it expires";
     else if (now_s >= jwt->expires_s + rules->leeway_s) wrong = "the token has expired";
     else if (now_s < jwt->not_before_s - rules->leeway_s) wrong = "the token is not valid yet";
-    else if (jwt->issued_s > now_s + rules->leeway_s) wrong = "the token is from the future";
+    else if (jwt->issued_s > now_s + rules->leeway_s) wrong = "the token was issued in the future";
     else if (rules->issuer.len && !hf__slice_eq(jwt->issuer, rules->issuer))
         wrong = "the token is from another issuer";
     else if (!for_us && rules->audience.len == 0)
-        wrong = "the token is for an audience, and this service was not told that it is it: see "
+        wrong = "the token has an audience, and this service has none: set "
                 "--jwt-audience";
     else if (!for_us) wrong = "the token is for another audience";
     else if (jwt->subject.len == 0) wrong = "the token has no subject";

@@ -45,7 +45,7 @@ bool hf__budget_take(struct hf_service *service, enum hf_budget what, const char
 void hf__budget_give(struct hf_service *service, enum hf_budget what, const char *owner,
                      int64_t amount)
 {
-    if (!service->limits.per_caller[what]) return; /* which never changes */
+    if (!service->limits.per_caller[what]) return; /* this never changes */
     __atomic_sub_fetch(&service->rates.has[what][place_of(service, owner)], amount,
                        __ATOMIC_RELAXED);
 }

@@ -1,4 +1,4 @@
-/* How many requests per second a caller may make, and all callers together. */
+/* Limits: requests per second, of one caller and of all; and what one caller may have. */
 #ifndef HF_SERVICE_HTTP_LIMIT_H
 #define HF_SERVICE_HTTP_LIMIT_H
 
@@ -12,38 +12,38 @@ struct hf_service;
 /* Takes one from the caller's share; false if there is none left. */
 bool hf__limit_allows(struct hf_service *service, const char *owner);
 
-/* The same for a call that is not let in, which takes nothing from those that are. */
+/* The same for a call that is not authenticated, which takes nothing from those that are. */
 bool hf__limit_allows_refused(struct hf_service *service, const char *address);
 
-/* Which of so many places a name or an address has; strangers cannot aim at it. */
+/* The bucket, below `places`, of a name or an address; strangers cannot aim at one. */
 size_t hf__limit_place(const struct hf_service *service, const char *text, size_t places);
 
-/* Callers share a bucket if their hashes collide: with so many, seldom. */
+/* Callers share a bucket if their hashes collide: with this number, rarely. */
 enum { HF_RATE_BUCKETS = 4096 };
 
-/* What one caller has at a time. */
+/* What a caller may have at a time. */
 enum hf_budget {
-    HF_BUDGET_WAITERS, /* acquires that are not answered */
+    HF_BUDGET_WAITERS, /* acquires that are not answered yet */
     HF_BUDGET_SESSIONS,
     HF_BUDGET_STREAMS,
     HF_BUDGET_LOCKS, /* held through v2, or asked for */
-    HF_BUDGET_DATA,  /* bytes that are stored with those */
+    HF_BUDGET_DATA,  /* bytes stored with those locks */
     HF_BUDGETS,
 };
 
-/* False: it would be more than the caller may have; nothing was taken. */
+/* False: the caller would exceed its budget; nothing was taken. */
 bool hf__budget_take(struct hf_service *service, enum hf_budget what, const char *owner,
                      int64_t amount);
 void hf__budget_give(struct hf_service *service, enum hf_budget what, const char *owner,
                      int64_t amount);
 
-/* 429, and counted. */
+/* Answers 429, and counts it. */
 void hf__answer_too_many(struct hf_exchange *exchange, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* A bucket that fills at `rate` per second, to one second's worth. Pure. */
 struct hf_bucket {
-    int64_t level_us; /* how much time is in it: a request takes 1 s / rate */
+    int64_t level_us; /* time in the bucket: a request takes 1 s / rate */
     int64_t at_us;
 };
 struct hf_rates {

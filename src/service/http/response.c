@@ -1,4 +1,4 @@
-/* An answer as it is sent: its status, its headers, and where its body is. */
+/* An answer as it is sent: its status, its headers, and its body. */
 #include <stdio.h>
 
 #include "service/http/connection.h"
@@ -37,13 +37,13 @@ static const char *phrase_of(int status)
     return "Unknown";
 }
 
-/* Small answers are always sent; of large ones there may be too many. */
+/* Small answers are always sent; large ones only within a limit. */
 static bool has_room(struct hf_exchange *exchange, int64_t size)
 {
     return size <= HF_SMALL || hf__exchange_reserve(exchange, size);
 }
 
-/* The body; it may turn out that there is another answer to give. */
+/* The body; an error may replace it. */
 static struct hf_slice settle_body(struct hf_exchange *exchange)
 {
     if (exchange->stream) return HF_LIT("");
@@ -61,7 +61,7 @@ static struct hf_slice settle_body(struct hf_exchange *exchange)
         return HF_LIT("{\"error\":\"limit\",\"message\":\"the answer is too large\"}\n");
     }
     if (exchange->answer.failed || exchange->arena.failed) {
-        /* Whatever was to be said may have been said of a part of the request. */
+        /* The answer may have been made from a part of the request only. */
         exchange->status = 503;
         exchange->retry_after_s = 1;
         exchange->content_type = NULL;
@@ -103,7 +103,7 @@ static void put_head(struct hf_connection *connection, struct hf_exchange *excha
         put_field(out, "Content-Security-Policy", HF_PAGE_POLICY);
         put_field(out, "Referrer-Policy", "no-referrer");
     }
-    if (exchange->store_time.known) { /* finer than Date, and the store's, wherever that is */
+    if (exchange->store_time.known) { /* more precise than Date, and the store's own */
         snprintf(line, sizeof line, "%lld %lld", (long long)exchange->store_time.lo_unix_us,
                  (long long)exchange->store_time.hi_unix_us);
         put_field(out, "X-Holdfast-Time", line);
@@ -134,5 +134,5 @@ void hf__response_put(struct hf_connection *connection, struct hf_exchange *exch
         hf__buf_slice(&connection->out, connection->body);
         connection->body = HF_LIT("");
     }
-    if (connection->out.failed) connection->broken = true; /* an answer without its head is none */
+    if (connection->out.failed) connection->broken = true; /* no answer without its head */
 }

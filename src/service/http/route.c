@@ -1,4 +1,4 @@
-/* Which path is whose: one table. What is in front of a route stands here too, once for all. */
+/* The table of routes, and the checks that all of them share. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +37,7 @@ const struct hf_route hf__routes[] = {
     {HF_METHOD_GET, "/v2/events", "v2.events", HF_ACCESS_CALLER, hf__v2_events},
     {HF_METHOD_POST, "/v2/records", "v2.records", HF_ACCESS_CALLER, hf__v2_records},
     {HF_METHOD_GET, "/v2/whoami", "v2.whoami", HF_ACCESS_CALLER, hf__v2_whoami},
-    {HF_METHOD_POST, "/", "dynamodb", HF_ACCESS_OPEN, hf__dynamo_call}, /* signed by itself */
+    {HF_METHOD_POST, "/", "dynamodb", HF_ACCESS_OPEN, hf__dynamo_call}, /* verifies signatures */
     {HF_METHOD_GET, "/", "page", HF_ACCESS_OPEN, hf__page},
     {HF_METHOD_GET, "/page.css", "page.style", HF_ACCESS_OPEN, hf__page_style},
     {HF_METHOD_GET, "/page.js", "page.script", HF_ACCESS_OPEN, hf__page_script},
@@ -51,7 +51,7 @@ _Static_assert(sizeof hf__routes / sizeof hf__routes[0] <= HF_METRIC_ROUTES, "mo
 
 /* ---- paths ---- */
 
-/* False: it is invalid. More parts than anybody has are counted, not kept. */
+/* False: it is invalid. Parts beyond the maximum are counted, not kept. */
 static bool split(struct hf_exchange *exchange)
 {
     struct hf_slice rest = exchange->path;
@@ -71,7 +71,7 @@ static bool split(struct hf_exchange *exchange)
     return true;
 }
 
-/* A part of the pattern is the text itself, or "{}": anything but nothing. */
+/* A part of the pattern is the text itself, or "{}": any text that is not empty. */
 static bool matches(const struct hf_exchange *exchange, const char *pattern)
 {
     size_t count = 0;
@@ -87,14 +87,14 @@ static bool matches(const struct hf_exchange *exchange, const char *pattern)
     return count == exchange->part_count;
 }
 
-/* Whether this port has it. */
+/* Whether this port serves the route. */
 static bool is_here(const struct hf_exchange *exchange, const struct hf_route *route)
 {
     bool apart = hf__server_has_operators(exchange->service->server);
     return !apart || exchange->for_operators == (route->access == HF_ACCESS_OPERATOR);
 }
 
-/* ---- refusals, in the words of the API that was meant ---- */
+/* ---- refusals, in the style of the API addressed ---- */
 
 static bool is_v1(const struct hf_exchange *exchange)
 {
@@ -113,10 +113,10 @@ static void refuse_closed(struct hf_exchange *exchange)
 {
     exchange->retry_after_s = 1;
     refuse(exchange, 503, "closed", "Service is shutting down",
-           "the service is being stopped; ask another one, or again in a moment");
+           "the service is shutting down; retry in a moment, or use another one");
 }
 
-/* What the query of a route may have, each name followed by a space; NULL: anything. */
+/* The query parameters of a route, each followed by a space; NULL: any. */
 static const char *query_of(const struct hf_route *route)
 {
     static const struct {
@@ -131,7 +131,7 @@ static const char *query_of(const struct hf_route *route)
     return NULL;
 }
 
-/* The first name in the query that its route does not know; empty: there is none. */
+/* The first query parameter that the route does not know; empty: none. */
 static struct hf_slice find_strange(const struct hf_exchange *exchange)
 {
     const char *at = exchange->head ? exchange->head->query : NULL;
@@ -147,7 +147,7 @@ static struct hf_slice find_strange(const struct hf_exchange *exchange)
     return HF_LIT("");
 }
 
-/* One of the ranges in Accept: has this type; `weight` of 0 says that it is not wanted. */
+/* Whether a range of Accept: includes JSON; a `weight` of 0 excludes it. */
 static bool is_json(struct hf_slice range)
 {
     const char *semicolon = memchr(range.ptr, ';', range.len);
@@ -191,7 +191,7 @@ static void run(struct hf_exchange *exchange)
     else exchange->route->run(exchange);
 }
 
-/* The route is found, and the caller known. */
+/* The route has been found, and the caller authenticated or not. */
 static void go_on(struct hf_exchange *exchange, enum hf_auth_result result, const char *why)
 {
     struct hf_service *service = exchange->service;
@@ -240,9 +240,9 @@ static bool is_address(struct hf_slice name)
 }
 
 /*
- * A browser of somebody who can reach us may be on a page of a stranger, whose name leads to us
- * (DNS rebinding). Without authentication the service therefore answers to names that it was told
- * of only, and never to pages of other origins. An address is nobody's name.
+ * The browser of a user who can reach us may show an attacker's page, whose host name resolves to
+ * us (DNS rebinding). Without authentication the service therefore accepts only host names that it
+ * was told of, and never pages of other origins. An IP address cannot be such a name.
  */
 static bool is_known_name(const struct hf_service *service, const char *host)
 {
@@ -283,10 +283,9 @@ void hf__route(struct hf_exchange *exchange)
         return;
     }
     if (comes_from_elsewhere(exchange)) {
-        refuse(
-            exchange, 403, "forbidden", "Forbidden",
-            "this request comes from a page of another origin, or under a name that this service "
-            "was not told of: see --allow-host");
+        refuse(exchange, 403, "forbidden", "Forbidden",
+               "this request comes from a page of another origin, or uses a host name that is not "
+               "allowed: see --allow-host");
         return;
     }
     for (size_t i = 0; i < hf__route_count; i++) {
@@ -303,10 +302,10 @@ void hf__route(struct hf_exchange *exchange)
     if (!exchange->route && *allowed) {
         exchange->allow = hf__arena_copy(&exchange->arena, hf__slice_str(allowed)).ptr;
         refuse(exchange, 405, "method-not-allowed", "Method not allowed",
-               "this path has other methods; see /openapi.yaml");
+               "method not allowed for this path; see /openapi.yaml");
     } else if (!exchange->route) {
         refuse(exchange, 404, "no-such-path", "Resource not found",
-               "there is nothing at this path; see /openapi.yaml");
+               "no such path; see /openapi.yaml");
     } else if (exchange->route->access == HF_ACCESS_OPERATOR) {
         exchange->route->run(exchange);
     } else if (__atomic_load_n(&service->draining, __ATOMIC_RELAXED)) {

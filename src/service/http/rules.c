@@ -27,7 +27,7 @@ struct hf_rules {
     struct hf_arena arena;
     struct rule *at;
     size_t count, capacity;
-    struct hf_claim_test *claims; /* room for all, made with the first */
+    struct hf_claim_test *claims; /* room for all, allocated with the first */
     size_t claim_count;
 };
 
@@ -55,7 +55,7 @@ static int take_claim(struct hf_rules *rules, struct rule *rule, struct hf_error
 {
     const char *equals = memchr(rule->who.ptr, '=', rule->who.len);
     if (!equals || equals == rule->who.ptr || equals + 1 == rule->who.ptr + rule->who.len)
-        return hf__error_set(reterr, HF_ERR_INVALID, "write claim:NAME=VALUE");
+        return hf__error_set(reterr, HF_ERR_INVALID, "invalid claim: expected claim:NAME=VALUE");
     struct hf_claim_test test = {.name =
                                      hf__slice(rule->who.ptr, (size_t)(equals - rule->who.ptr))};
     test.value = hf__slice_skip(rule->who, test.name.len + 1);
@@ -94,7 +94,7 @@ static int take_who(struct hf_rules *rules, struct rule *rule, struct hf_slice w
     }
     return hf__error_set(
         reterr, HF_ERR_INVALID,
-        "\"%.*s\" is nobody: write owner:NAME, claim:NAME=VALUE, cert:NAME, key:ID "
+        "invalid caller \"%.*s\": expected owner:NAME, claim:NAME=VALUE, cert:NAME, key:ID "
         "or *",
         (int)(word.len < 100 ? word.len : 100), word.ptr);
 }
@@ -103,7 +103,7 @@ static int take_rights(struct rule *rule, struct hf_slice word, struct hf_error 
 {
     static const struct {
         const char *name;
-        unsigned rights; /* and what comes with it */
+        unsigned rights; /* with the rights that it includes */
     } known[] = {
         {"read", HF_RIGHT_READ},
         {"lock", HF_RIGHT_LOCK | HF_RIGHT_READ},
@@ -119,15 +119,15 @@ static int take_rights(struct rule *rule, struct hf_slice word, struct hf_error 
             if (hf__slice_is(one, known[i].name)) found = known[i].rights;
         if (!found)
             return hf__error_set(reterr, HF_ERR_INVALID,
-                                 "\"%.*s\" is no right: there are read, lock, force, admin, and "
+                                 "unknown right \"%.*s\": expected read, lock, force, admin, or "
                                  "write for tables",
                                  (int)(one.len < 100 ? one.len : 100), one.ptr);
         rule->rights |= found;
         word = hf__slice_skip(word, comma ? one.len + 1 : one.len);
         if (comma && word.len == 0)
-            return hf__error_set(reterr, HF_ERR_INVALID, "a right is missing behind the comma");
+            return hf__error_set(reterr, HF_ERR_INVALID, "missing right after the comma");
     }
-    return rule->rights ? 0 : hf__error_set(reterr, HF_ERR_INVALID, "which rights?");
+    return rule->rights ? 0 : hf__error_set(reterr, HF_ERR_INVALID, "missing rights");
 }
 
 static int check_pattern(const struct rule *rule, const struct pattern *pattern,
@@ -135,14 +135,16 @@ static int check_pattern(const struct rule *rule, const struct pattern *pattern,
 {
     bool admin = rule->rights & HF_RIGHT_ADMIN;
     const char *star = pattern->text.len ? memchr(pattern->text.ptr, '*', pattern->text.len) : NULL;
-    if (star) return hf__error_set(reterr, HF_ERR_INVALID, "a * stands at the end of a name only");
+    if (star)
+        return hf__error_set(reterr, HF_ERR_INVALID, "a * is allowed only at the end of a name");
     if (!pattern->is_prefix && pattern->text.len == 0)
-        return hf__error_set(reterr, HF_ERR_INVALID, "which table? table:NAME");
+        return hf__error_set(reterr, HF_ERR_INVALID, "missing table name: expected table:NAME");
     if (!admin && pattern->is_table && (rule->rights & (HF_RIGHT_LOCK | HF_RIGHT_FORCE)))
-        return hf__error_set(reterr, HF_ERR_INVALID, "of a table there are read, write and admin");
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "a table has the rights read, write and admin");
     if (!admin && !pattern->is_table && (rule->rights & HF_RIGHT_WRITE))
         return hf__error_set(reterr, HF_ERR_INVALID,
-                             "write is a right on tables: table:NAME; for locks it is lock");
+                             "write is a right on tables (table:NAME); for locks use lock");
     return 0;
 }
 
@@ -152,8 +154,7 @@ static int take_names(struct hf_rules *rules, struct rule *rule, struct hf_slice
     struct hf_slice look = rest;
     size_t count = 0;
     while (take_word(&look).len > 0) count++;
-    if (count == 0)
-        return hf__error_set(reterr, HF_ERR_INVALID, "on which names? * is all of them");
+    if (count == 0) return hf__error_set(reterr, HF_ERR_INVALID, "missing names; * means all");
     rule->patterns = hf__arena_zalloc(&rules->arena, count, sizeof *rule->patterns);
     if (!rule->patterns) return hf__error_no_memory(reterr);
     for (struct hf_slice word; (word = take_word(&rest)).len > 0;) {
@@ -181,7 +182,7 @@ static bool make_room(struct hf_rules *rules)
     return true;
 }
 
-/* WHO RIGHTS NAME …; without `has_who` of anybody. */
+/* WHO RIGHTS NAME …; without `has_who`, for any caller. */
 static int take_rule(struct hf_rules *rules, struct hf_slice line, bool has_who,
                      struct hf_error *reterr)
 {
@@ -247,7 +248,7 @@ void hf__rules_unref(struct hf_rules *rules)
     hf__free(rules);
 }
 
-/* ---- asking ---- */
+/* ---- checking ---- */
 
 const struct hf_claim_test *hf__rules_claims(const struct hf_rules *rules, size_t *ret_count)
 {

@@ -8,8 +8,8 @@
  *     key:AKIDEXAMPLE     read,write        table:locks
  *     *                   read              public.*
  *
- * A name is exact, or a prefix that ends with *. What no rule allows is forbidden. `lock` and
- * `force` come with `read`, `write` too, and `admin` with everything on these names.
+ * A name is exact, or a prefix that ends with *. Whatever no rule allows is forbidden. `lock`,
+ * `force` and `write` include `read`, and `admin` includes everything on these names.
  */
 #ifndef HF_SERVICE_HTTP_RULES_H
 #define HF_SERVICE_HTTP_RULES_H
@@ -35,7 +35,7 @@ struct hf_claim_test {
     struct hf_slice value;
 };
 
-/* What is known of a caller. */
+/* What is known about a caller. */
 struct hf_who {
     const char *owner;
     const char *certificate; /* its common name; NULL: none was shown */
@@ -43,15 +43,15 @@ struct hf_who {
     uint64_t claims;         /* bit i: the i-th of hf__rules_claims holds */
 };
 
-/* `name` is the file's: errors begin with it and the line. Counted. */
+/* `name` is the file's: errors begin with it and the line number. Counted. */
 int hf__rules_parse(struct hf_slice text, const char *name, struct hf_rules **ret,
                     struct hf_error *reterr);
-/* RIGHTS NAME … of one claim: rules for whoever shows them. Added to `rules`, or to new ones. */
+/* RIGHTS NAME … of one claim: rules for its bearer. Added to `rules`, or to new ones. */
 int hf__rules_add(struct hf_rules **rules, struct hf_slice text, struct hf_error *reterr);
 struct hf_rules *hf__rules_ref(struct hf_rules *rules);
 void hf__rules_unref(struct hf_rules *rules);
 
-/* What they ask of tokens. */
+/* The claims that they test. */
 const struct hf_claim_test *hf__rules_claims(const struct hf_rules *rules, size_t *ret_count);
 
 /* Rules that are NULL allow nothing. */

@@ -18,12 +18,12 @@ enum {
     SWEEP_US = 500000,
     SWEEP_ON_US = 2000, /* while there is more to drop */
     LINGER_US = 5000000,
-    /* Whatever can come in a crowd is done in portions, so that requests do not wait for all of it. */
+    /* Events that come in crowds are handled in portions, so that requests need not wait. */
     ACCEPTS_MOST = 16,
     DROPS_MOST = 16,
     LEAVERS_MOST = 8,
     FREED_LEAST = 8,
-    LATER_SHARE = 8, /* one long one for so many short ones, and one in any case */
+    LATER_SHARE = 8, /* one long one for this number of short ones, and at least one */
     OPERATORS = 100, /* connections */
     OPERATORS_OF_ADDRESS = 50,
 };
@@ -31,8 +31,8 @@ enum {
 /* ---- time ---- */
 
 /*
- * Clients of the DynamoDB API learn the store's time from it: it is the engine's, which need not be
- * the wall clock's.
+ * Clients of the DynamoDB API learn the store's time from it: it is the engine's time, which may
+ * differ from the wall clock.
  */
 const char *hf__server_date(struct hf_server *server)
 {
@@ -54,7 +54,7 @@ static void begin_soon(struct hf_server *server)
     if (!server->in_round) hf__loop_timer_set(server->service->loop, &server->round, 0);
 }
 
-/* Short requests do not wait for long bodies and answers, nor for what only has to be tidied up. */
+/* Short requests do not wait for long bodies and answers, nor for cleaning up. */
 static struct hf_list *list_for(struct hf_server *server, const struct hf_connection *connection)
 {
     if (connection->hung_up || connection->state == HF_CONNECTION_LINGERING)
@@ -69,7 +69,7 @@ void hf__server_ready(struct hf_server *server, struct hf_connection *connection
     begin_soon(server);
 }
 
-/* How many. */
+/* Returns the number moved. */
 static int move(struct hf_list *to, struct hf_list *from, int most)
 {
     struct hf_list *node;
@@ -78,7 +78,7 @@ static int move(struct hf_list *to, struct hf_list *from, int most)
     return moved;
 }
 
-/* What is to be done in a round: all that is ready, and some of what can wait. */
+/* The work of a round: all that is ready, and some of what can wait. */
 static void take_ready(struct hf_server *server, struct hf_list *ret)
 {
     int count = move(ret, &server->ready, INT_MAX);
@@ -92,7 +92,7 @@ void hf__server_free_later(struct hf_server *server, struct hf_exchange *exchang
     begin_soon(server);
 }
 
-/* A long exchange comes in over many rounds: one in each is enough. False: there was none. */
+/* A long exchange takes many rounds to receive: freeing one per round is enough. False: none. */
 static bool free_spent(struct hf_server *server)
 {
     struct hf_list *node = hf__list_pop(&server->spent);
@@ -115,7 +115,7 @@ static void free_all(struct hf_server *server)
     while (free_spent(server)) continue;
 }
 
-/* Those that were answered in this round; what is still to be read waits for the next. */
+/* Sends the answers of this round; connections with more to read wait for the next. */
 static void send_answers(struct hf_server *server)
 {
     struct hf_list answered;
@@ -154,7 +154,7 @@ static void run_round(struct hf_timer *timer)
     free_dead(server, FREED_LEAST + server->dead_count / 8); /* so that they do not pile up */
     free_spent(server);
     server->in_round = false;
-    /* Only long ones are left: the store's writer need not wait until our share of the processor is used up. */
+    /* Only long ones are left: let the store's writer run before our time slice is used up. */
     if (hf__list_empty(&server->ready) && !hf__list_empty(&server->later)) sched_yield();
     bool idle = hf__list_empty(&server->ready) && hf__list_empty(&server->later) &&
                 hf__list_empty(&server->leaving) && hf__list_empty(&server->dead) &&
@@ -267,7 +267,7 @@ static void come_in(struct hf_watch *watch, uint32_t events)
         if (errno != EAGAIN) shut_gate(gate); /* no descriptors: the sweep opens it again */
         return;
     }
-    if (gate->connections >= gate->most) shut_gate(gate); /* the others wait outside */
+    if (gate->connections >= gate->most) shut_gate(gate); /* further ones wait in the backlog */
 }
 
 void hf__server_await(struct hf_server *server, struct hf_connection *connection, bool lingers)
@@ -276,7 +276,7 @@ void hf__server_await(struct hf_server *server, struct hf_connection *connection
     hf__list_append(lingers ? &server->lingering : &server->awaited, &connection->turn);
 }
 
-/* The one that is waited for longest, if that is too long; such a list is in the order of time. */
+/* The connection waited for longest, if that is too long; the list is in the order of time. */
 static struct hf_connection *find_late(const struct hf_list *list, int64_t since_us)
 {
     if (hf__list_empty(list)) return NULL;
@@ -340,8 +340,8 @@ static void end_rounds(void *user)
 }
 
 /*
- * The kernel doubles a process's table of descriptors when it is full, and with several threads that
- * takes it 10 ms and more, in which an accept does not return. So the table is made large at once.
+ * The kernel doubles a process's table of descriptors when it is full; with several threads that
+ * takes 10 ms and more, during which accept does not return. So the table is made large at once.
  */
 static void make_room_for_descriptors(const struct hf_server *server)
 {
@@ -419,7 +419,7 @@ static void quiesce(void *user)
     server->gate.most = 0;
 }
 
-/* What a route, the store or a thread of ours still has. */
+/* Whether a route, the store or another thread still has its exchange. */
 static bool is_at_work(const struct hf_connection *connection)
 {
     return connection->exchange && connection->exchange->begun &&
@@ -431,7 +431,7 @@ struct closing {
     bool closed;
 };
 
-/* On the loop, where nothing can begin between the look and the end. */
+/* On the loop, where nothing can start between the check and the end. */
 static void close_all(void *user)
 {
     struct closing *closing = user;

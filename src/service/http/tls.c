@@ -14,7 +14,7 @@
 
 enum { CHAIN_MOST = 16, FILE_MOST = 1 << 20, NAME_MOST = 256 };
 
-/* One certificate with its key. Handshakes may use it until the end: it is kept until then. */
+/* A certificate with its key. Handshakes may still use it, so it is kept until the end. */
 struct pair {
     struct pair *older;
     gnutls_pcert_st chain[CHAIN_MOST];
@@ -61,7 +61,7 @@ static void pair_free(struct pair *pair)
     hf__free(pair);
 }
 
-/* Signs something and looks: a certificate with another's key would fail every handshake. */
+/* Signs and verifies: a certificate with the key of another would fail every handshake. */
 static bool belong_together(struct pair *pair)
 {
     gnutls_pubkey_t public = pair->chain[0].pubkey;
@@ -104,7 +104,7 @@ static int load(const struct hf_tls *tls, struct pair **ret, struct hf_error *re
     }
     if (code == 0 && !belong_together(pair))
         code = hf__error_set(reterr, HF_ERR_INVALID,
-                             "the certificate in %s and the key in %s do not belong together",
+                             "the certificate in %s and the key in %s do not match",
                              tls->certificate_file, tls->key_file);
     hf__free(certificate.data);
     if (key.data) gnutls_memset(key.data, 0, key.size);
@@ -129,7 +129,7 @@ static int retrieve(gnutls_session_t session, const gnutls_datum_t *names, int n
     return 0;
 }
 
-/* What all sessions share. */
+/* Sets up what all sessions share. */
 static int prepare(struct hf_tls *tls, struct hf_error *reterr)
 {
     static const char versions[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE";
@@ -225,9 +225,9 @@ void hf__tls_close(void *session)
 }
 
 /*
- * gnutls comes back without a result when it has dealt with a message of its own (a new key, a
- * warning), although there may be more to read: nobody would tell us again. So it is asked until the
- * socket itself says that there is nothing, a number of times that no good caller needs.
+ * gnutls returns without a result after a message of its own (a new key, a warning), although there
+ * may be more to read, of which epoll does not tell again. So it is called until the socket itself
+ * has nothing more, but at most ASKED_MOST times, which is more than an honest caller needs.
  */
 enum { ASKED_MOST = 64 };
 
@@ -249,7 +249,7 @@ static ssize_t with_errno(ssize_t result)
     return -1;
 }
 
-/* Whether the socket has more, whatever gnutls made of what it had. */
+/* Whether the socket has more, whatever gnutls has consumed. */
 static bool has_more(gnutls_session_t session)
 {
     struct pollfd ready = {.fd = gnutls_transport_get_int(session), .events = POLLIN};
@@ -263,7 +263,7 @@ ssize_t hf__tls_receive(void *session, void *room, size_t size)
         result = gnutls_record_recv(session, room, size);
         if (result >= 0 || gnutls_error_is_fatal((int)result)) break;
         if (result == GNUTLS_E_AGAIN && !has_more(session)) break;
-        if (result != GNUTLS_E_AGAIN) result = GNUTLS_E_INTERNAL_ERROR; /* unless it ends well */
+        if (result != GNUTLS_E_AGAIN) result = GNUTLS_E_INTERNAL_ERROR; /* unless it succeeds yet */
     }
     return with_errno(result);
 }
