@@ -261,7 +261,7 @@ size_t hf__client_queue(struct hf_client *client, const char *name)
 void hf__client_refuse_waiters(struct hf_client *client)
 {
     struct hf_error error;
-    hf__error_set(&error, HF_ERR_CLOSED, "the service is being stopped");
+    hf__error_set(&error, HF_ERR_CLOSED, "the service is shutting down");
     if (hf__client_enter(client, NULL) != 0) return;
     int64_t now_us = hf__client_now_us(client);
     hf__core_tick(&client->core, now_us);

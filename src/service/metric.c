@@ -7,7 +7,7 @@
 #include "service/api/session.h"
 #include "service/service.h"
 
-/* Microseconds: from what a read takes to what nobody waits for. */
+/* Microseconds: from the time of a read to longer than any caller waits. */
 static const int64_t bounds_us[HF_METRIC_BUCKETS] = {100,     250,     500,      1000,     2500,
                                                      5000,    10000,   25000,    100000,   250000,
                                                      1000000, 5000000, 30000000, 300000000};
@@ -20,7 +20,7 @@ void hf__observe(struct hf_histogram *histogram, int64_t us)
     __atomic_fetch_add(&histogram->sum_us, us > 0 ? (uint64_t)us : 0, __ATOMIC_RELAXED);
 }
 
-/* Requests without a route are counted behind the last one. */
+/* Requests without a route are counted after the last one. */
 void hf__metric_request(struct hf_metrics *metrics, ptrdiff_t route, int status, int64_t us)
 {
     size_t at = route >= 0 ? (size_t)route : HF_METRIC_ROUTES - 1;
@@ -95,31 +95,31 @@ void hf__metrics_page(struct hf_exchange *exchange)
         const void *at;
     } numbers[] = {
         {"locks_held", "gauge", "Locks granted through v2 here, and held.", &metrics->locks_held},
-        {"waiters", "gauge", "Acquires that have not been answered.", &metrics->waiters},
-        {"sessions", "gauge", "Sessions opened here that live.", &metrics->sessions},
+        {"waiters", "gauge", "Acquires that have not been answered yet.", &metrics->waiters},
+        {"sessions", "gauge", "Live sessions opened here.", &metrics->sessions},
         {"connections", "gauge", "Open connections.", &metrics->connections},
-        {"streams", "gauge", "Those who listen to events.", &metrics->streams},
-        {"data_bytes", "gauge", "Of data with locks that are held or asked for.",
+        {"streams", "gauge", "Open event streams.", &metrics->streams},
+        {"data_bytes", "gauge", "Bytes of data stored with locks that are held or asked for.",
          &metrics->data_bytes},
-        {"answer_bytes", "gauge", "Of answers that are being sent.",
-         &exchange->service->answer_bytes},
-        {"body_bytes", "gauge", "Of requests that are being received.",
+        {"answer_bytes", "gauge", "Bytes of answers being sent.", &exchange->service->answer_bytes},
+        {"body_bytes", "gauge", "Bytes of requests being received.",
          &exchange->service->body_bytes},
         {"grants_total", "counter", "Locks granted through v2.", &metrics->grants},
-        {"given_back_total", "counter", "Grants whose caller had hung up.", &metrics->given_back},
-        {"store_errors_total", "counter", "Operations that the store failed.",
+        {"given_back_total", "counter", "Grants given back because their caller had hung up.",
+         &metrics->given_back},
+        {"store_errors_total", "counter", "Operations that failed at the store.",
          &metrics->store_errors},
         {"takeovers_total", "counter", "Locks taken over from holders found dead.",
          &metrics->takeovers},
-        {"refused_auth_total", "counter", "Calls refused for want of authority.",
+        {"refused_auth_total", "counter", "Calls refused as not authenticated or not permitted.",
          &metrics->refused_auth},
         {"refused_limit_total", "counter", "Calls refused because of a limit.",
          &metrics->refused_limit},
         {"dropped_slow_total", "counter", "Connections dropped for being slow.",
          &metrics->dropped_slow},
-        {"events_total", "counter", "Events told.", &metrics->events},
-        {"log_lines_dropped_total", "counter", "Log lines dropped because nobody read them.",
-         exchange->service->log_dropped},
+        {"events_total", "counter", "Events reported.", &metrics->events},
+        {"log_lines_dropped_total", "counter",
+         "Log lines dropped because they were not read in time.", exchange->service->log_dropped},
     };
     exchange->status = 200;
     exchange->content_type = "text/plain; version=0.0.4; charset=utf-8";
@@ -135,12 +135,13 @@ void hf__metrics_page(struct hf_exchange *exchange)
         hf__buf_printf(buf, "holdfast_ended_total{reason=\"%s\"} %" PRIu64 "\n",
                        hf_reason_name((enum hf_reason)i),
                        __atomic_load_n(&metrics->ended[i], __ATOMIC_RELAXED));
-    head(buf, "queue_seconds", "histogram", "How long callers waited for what they were granted.");
+    head(buf, "queue_seconds", "histogram",
+         "How long callers waited for the locks that they were granted.");
     put_histogram(buf, "queue_seconds", "", &metrics->queue_time);
     head(buf, "store_seconds", "histogram", "How long the store took to answer.");
     put_histogram(buf, "store_seconds", "", &metrics->store);
     hf__process_put(buf, exchange->service->started_unix_s);
-    head(buf, "build_info", "gauge", "Which holdfast this is.");
+    head(buf, "build_info", "gauge", "Version of holdfast.");
     hf__buf_printf(buf, "holdfast_build_info{version=\"%s\"} 1\n", HF_VERSION_STRING);
     hf__exchange_done(exchange);
 }
@@ -177,14 +178,14 @@ static void asked(struct hf_exchange *exchange, const struct hf_answer *answer)
 }
 
 /*
- * A write that changes nothing: a file can be read long after it cannot be written any more. On
- * DynamoDB, which has no such state and wants to be paid, a read.
+ * A write that changes nothing: a file may still be readable when it can no longer be written. On
+ * DynamoDB, which has no such state and charges for writes, a read.
  */
 static void build_question(const struct hf_service *service, struct hf_arena *arena,
                            struct hf_op *ret)
 {
     const struct hf_layout *layout = hf__client_layout(service->client);
-    /* Any key of the table's type does. */
+    /* Any key of the table's type will do. */
     hf__client_format(service->client)
         ->read(layout, arena, layout->key_type == HF_N ? HF_LIT("0") : HF_LIT("holdfast-ready"),
                ret);
@@ -197,7 +198,7 @@ static void build_question(const struct hf_service *service, struct hf_arena *ar
     ret->condition = hf__cond_absent(arena, key);
 }
 
-/* Small writes may succeed for long where others do not fit: it is full until there is room. */
+/* Small writes may succeed where larger ones do not: the store is full until there is room. */
 static bool is_full(struct hf_service *service)
 {
     enum { ROOM = 256 * 1024 };
@@ -211,21 +212,21 @@ static bool is_full(struct hf_service *service)
     return false;
 }
 
-/* Ready: the store can be used, and we are not on our way out. */
+/* Ready: the store can be used, and the service is not shutting down. */
 void hf__readyz(struct hf_exchange *exchange)
 {
     struct hf_op op;
     if (__atomic_load_n(&exchange->service->draining, __ATOMIC_RELAXED)) {
-        hf__answer_error(exchange, 503, "closed", "the service is being stopped");
+        hf__answer_error(exchange, 503, "closed", "the service is shutting down");
         return;
     }
     if (is_full(exchange->service)) {
         exchange->retry_after_s = 1;
         hf__answer_error(exchange, 503, hf_error_name(HF_ERR_FULL),
-                         "the store: no space is left; free some on its file system");
+                         "the store: no space left; free some on its file system");
         return;
     }
-    /* Anybody may ask: the store is asked once in a while. */
+    /* Any caller may ask, so the store is asked only from time to time. */
     int64_t ready_us = __atomic_load_n(&exchange->service->ready_us, __ATOMIC_RELAXED);
     if (ready_us && hf__service_now_us(exchange->service) - ready_us < 500000) {
         answer_ready(exchange);

@@ -18,12 +18,12 @@ struct hf_histogram {
 struct hf_metrics {
     uint64_t requests[HF_METRIC_ROUTES][HF_METRIC_CLASSES]; /* 1xx to 5xx */
     struct hf_histogram latency[HF_METRIC_ROUTES];
-    struct hf_histogram store;      /* of every operation of ours at the store */
+    struct hf_histogram store;      /* all operations of this service at the store */
     struct hf_histogram queue_time; /* of acquires that were granted */
     uint64_t store_errors;
     uint64_t grants;
     uint64_t takeovers;
-    uint64_t given_back; /* grants that nobody received */
+    uint64_t given_back; /* grants that no caller received */
     uint64_t ended[HF_REASON_COUNT];
     uint64_t refused_auth;
     uint64_t refused_limit;
@@ -34,7 +34,7 @@ struct hf_metrics {
     int64_t locks_held;
     int64_t sessions;
     int64_t streams;
-    int64_t data_bytes; /* with locks that are held or asked for */
+    int64_t data_bytes; /* stored with locks that are held or asked for */
 };
 
 static inline void hf__count(uint64_t *counter)

@@ -1,4 +1,4 @@
-/* What Prometheus shows of every process, under the names that its dashboards know. */
+/* Process metrics, under the names that Prometheus dashboards expect. */
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -31,7 +31,7 @@ static void put_memory(struct hf_buf *buf)
     put(buf, "resident_memory_bytes", "gauge", "Memory in use.", (double)resident * page);
 }
 
-/* Linux 6.2 and later say how many there are; counting ten thousand of them would take too long. */
+/* Linux 6.2 and later report the number; counting ten thousand of them would take too long. */
 static void put_descriptors(struct hf_buf *buf)
 {
     struct stat directory;
@@ -39,7 +39,7 @@ static void put_descriptors(struct hf_buf *buf)
     if (stat("/proc/self/fd", &directory) == 0 && directory.st_size > 0)
         put(buf, "open_fds", "gauge", "Open descriptors.", (double)directory.st_size);
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        put(buf, "max_fds", "gauge", "How many may be open.", (double)limit.rlim_cur);
+        put(buf, "max_fds", "gauge", "Maximum number of open descriptors.", (double)limit.rlim_cur);
 }
 
 void hf__process_put(struct hf_buf *buf, int64_t started_unix_s)
@@ -50,6 +50,6 @@ void hf__process_put(struct hf_buf *buf, int64_t started_unix_s)
             seconds(used.ru_utime) + seconds(used.ru_stime));
     put_memory(buf);
     put_descriptors(buf);
-    put(buf, "start_time_seconds", "gauge", "When it was started, since 1970.",
+    put(buf, "start_time_seconds", "gauge", "Start time, in seconds since 1970.",
         (double)started_unix_s);
 }

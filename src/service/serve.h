@@ -8,14 +8,14 @@ struct hf_service;
 
 struct hf_serve_options {
     const char *store_url;
-    const char *access_key_id; /* of the store; NULL: found as AWS's clients do */
+    const char *access_key_id; /* of the store; NULL: found in the same way as AWS's clients do */
     const char *secret_access_key;
     struct hf_client_options client; /* format, table, keys, times; not store, owner, sessions */
-    const char *v1_table;            /* NULL: the client's with format lockservice; "lockservice" */
+    const char *v1_table;            /* NULL: the client's (format lockservice) or "lockservice" */
     int listen_fd;
-    int metrics_fd; /* /metrics, /healthz, /readyz are there alone, without TLS; 0: with the rest */
-    const char *allowed_hosts; /* without authentication: names that it goes by; NULL: none */
-    int64_t look_ms;           /* while somebody listens to events; 0: 1000, with DynamoDB 5000 */
+    int metrics_fd; /* serves only /metrics, /healthz and /readyz, without TLS; 0: on listen_fd */
+    const char *allowed_hosts; /* without authentication: accepted host names; NULL: none */
+    int64_t look_ms;           /* polls for event listeners; 0: 1000, with DynamoDB 5000 */
 
     /* TLS: PEM files; NULL: none. */
     const char *tls_certificate;
@@ -23,18 +23,18 @@ struct hf_serve_options {
     const char *client_ca;
 
     /* Authentication. */
-    bool authentication_disabled; /* otherwise, with none of the following, nobody is let in */
+    bool authentication_disabled; /* without it and the following, all callers are refused */
     const char *jwt_issuer;
     const char *jwt_jwks;
     const char *jwt_audience;
     const char *tokens_file;
     const char *admins;
     const char *admin_claim;
-    const char *rules_file;   /* rules.h; NULL: everybody may read and lock everything */
-    const char *rights_claim; /* of a JWT, which has rights in it */
+    const char *rules_file;   /* rules.h; NULL: every caller may read and lock everything */
+    const char *rights_claim; /* the claim of a JWT that contains rights */
     int64_t leeway_s;         /* 0: 60 */
 
-    /* Who may use the DynamoDB API: SigV4 keys; NULL: anybody whom the rest lets in. */
+    /* Callers of the DynamoDB API: SigV4 keys; NULL: those that the rest of the service admits. */
     const char *dynamodb_key_id;
     const char *dynamodb_secret;
 
@@ -44,11 +44,11 @@ struct hf_serve_options {
     int64_t max_waiters;                 /* 10000 */
     int64_t max_waiters_per_caller;      /* none */
     int64_t max_sessions;                /* 10000 */
-    int64_t max_sessions_per_caller;     /* none, as the following */
+    int64_t max_sessions_per_caller;     /* none, like the following */
     int64_t max_streams_per_caller;
     int64_t max_locks_per_caller;
     int64_t max_data_per_caller; /* bytes */
-    int64_t max_lease_ms;        /* of callers who are not administrators; a day */
+    int64_t max_lease_ms;        /* of callers that are not administrators; a day */
     int64_t rate_per_caller;     /* none */
     int64_t rate;                /* none */
     int64_t request_timeout_ms;  /* 30000 */
@@ -59,18 +59,18 @@ struct hf_serve_options {
     void (*access)(void *user, const char *line); /* NULL: no log of requests */
     void *access_user;
     bool access_failures_only;
-    const uint64_t *log_dropped; /* lines that could not be logged; atomic; NULL: all were */
+    const uint64_t *log_dropped; /* lines dropped from the log; atomic; NULL: none */
 };
 
 int hf__service_start(const struct hf_serve_options *options, struct hf_service **ret,
                       struct hf_error *reterr);
-/* Whether the files that are named can be used; nothing is started. */
+/* Whether the files named can be used; nothing is started. */
 int hf__service_check(const struct hf_serve_options *options, struct hf_error *reterr);
-/* Certificates, tokens, rules and keys, anew; what cannot be read stays as it is. */
+/* Reads certificates, tokens, rules and keys again; on failure the present ones stay in use. */
 int hf__service_reload(struct hf_service *service, struct hf_error *reterr);
 /*
- * Takes no more; answers those who wait; gives what is under way so long to end. Locks that were
- * granted stay as they are. False: some requests did not end; end the process.
+ * Accepts nothing more; answers waiting callers; gives requests under way drain_ms to end. Locks
+ * that were granted stay held. False: some requests did not end; end the process.
  */
 bool hf__service_stop(struct hf_service *service, int64_t drain_ms);
 

@@ -56,7 +56,7 @@ bool hf__service_time_is_fresh(struct hf_service *service)
     return fresh;
 }
 
-/* Of every call, the client's too: how long it took, and what time it is there. */
+/* Observes every call, including the client's: its duration, and the store's time. */
 static void observe(void *user, const struct hf_call *call)
 {
     struct hf_service *service = user;
@@ -106,7 +106,7 @@ void hf__exchange_run(struct hf_exchange *exchange, const struct hf_op *op, hf_e
     struct hf_store *store = exchange->service->store;
     hf__list_init(&at->node);
     if (hf__store_read_here(store, &at->call)) return;
-    /* Its id must stand before it can be done. */
+    /* Its id must be set before it can complete, for hf__store_cancel. */
     pthread_mutex_lock(&exchange->service->calls_mutex);
     hf__list_append(&exchange->service->calls, &at->node);
     hf__store_submit(store, &at->call);
@@ -151,7 +151,7 @@ static int open_store(struct hf_service *service, const struct hf_serve_options 
     if (code != 0) return code;
     if (service->store->served)
         return hf__error_set(reterr, HF_ERR_INVALID,
-                             "a service does not keep its locks in another one; use file:PATH or "
+                             "a service cannot use another service as its store; use file:PATH or "
                              "dynamodb://TABLE");
     service->dynamodb = service->store->embedded;
     service->store->observe = observe;
@@ -183,8 +183,8 @@ static int open_client(struct hf_service *service, const struct hf_serve_options
     return 0;
 }
 
-/* v1's records have a key of their own: unless the client speaks their format, so has their table.
- */
+/* v1's records have a key of their own, so they need their own table, unless the client uses their
+ * format. */
 static int open_v1(struct hf_service *service, const struct hf_serve_options *options,
                    struct hf_error *reterr)
 {
@@ -223,7 +223,7 @@ static void learn_time(struct hf_service *service)
         ->read(layout, &arena, layout->key_type == HF_N ? HF_LIT("0") : HF_LIT("holdfast-ready"),
                &call.op);
     if (hf__store_run(service->store, &call) != 0)
-        hf__log(&service->log, HF_LOG_WARN, "the store cannot be used yet: %s",
+        hf__log(&service->log, HF_LOG_WARN, "the store is not available yet: %s",
                 call.answer.error.message);
     hf__arena_free(&arena);
 }
@@ -338,7 +338,7 @@ int hf__service_reload(struct hf_service *service, struct hf_error *reterr)
 {
     int code = service->tls ? hf__tls_reload(service->tls, reterr) : 0;
     if (code == 0) code = hf__auth_reload(service->auth, reterr);
-    /* Who may hear what may have changed. */
+    /* Rights to hear of events may have changed. */
     if (code == 0 && !hf__auth_is_disabled(service->auth))
         hf__events_end_streams(service->events, "reload");
     return code;
@@ -365,7 +365,7 @@ static void nap(int ms)
     nanosleep(&time, NULL);
 }
 
-/* Whether nothing is under way is for the loop to say: a request may just have come in. */
+/* Only the loop can tell whether nothing is under way: a request may just have arrived. */
 static bool close_when_idle(struct hf_service *service, int64_t ms)
 {
     int64_t until_us = hf__service_now_us(service) + ms * 1000;
@@ -377,7 +377,7 @@ static bool close_when_idle(struct hf_service *service, int64_t ms)
     }
 }
 
-/* What is still under way is cut short: at the store, at an issuer of keys, and in the client. */
+/* Cuts short all work that is under way: at the store, at an issuer of keys, in the client. */
 static void cut_short(struct hf_service *service)
 {
     hf__server_cut_short(service->server);
@@ -395,11 +395,11 @@ bool hf__service_stop(struct hf_service *service, int64_t drain_ms)
     hf__server_quiesce(service->server);
     hf__events_drain(service->events);
     hf__client_refuse_waiters(service->client);
-    /* Connections that have nothing to say go with the server; the others are answered first. */
+    /* Idle connections are closed with the server; the others are answered first. */
     if (!close_when_idle(service, drain_ms)) {
         cut_short(service);
         if (!close_when_idle(service, CUT_SHORT_MS)) {
-            hf__log(&service->log, HF_LOG_ERROR, "%d requests do not end; leaving them",
+            hf__log(&service->log, HF_LOG_ERROR, "%d requests did not end; abandoning them",
                     __atomic_load_n(&service->busy, __ATOMIC_RELAXED));
             return false;
         }

@@ -1,16 +1,16 @@
 /*
- * The lock service: what its parts share.
+ * The lock service: declarations that its parts share.
  *
- * http/   how requests come in and answers go out
- *   server.c      ports and rounds; connection.c: one connection; address.c: where callers come from
+ * http/   receiving requests and sending answers
+ *   server.c      ports and rounds; connection.c: one connection; address.c: totals per address
  *   exchange.c    one request, as routes see it; response.c: its answer, as it is sent
- *   head.c        what a request looks like; chunks.c: a body in chunks; answer.c: answers in JSON
- *   route.c       which path is whose; limit.c: how much of it; access.c: the line in the log
- *   auth.c        who asks: tokens, JWTs (jwt.c, jwks.c), certificates (tls.c); rules.c: who may
- * api/    what they mean
+ *   head.c        parses requests; chunks.c: a body in chunks; answer.c: answers in JSON
+ *   route.c       paths and routes; limit.c: rates and budgets; access.c: the log
+ *   auth.c        callers: tokens, JWTs (jwt.c, jwks.c), certificates (tls.c); rules.c: rights
+ * api/    what requests mean
  *   v1.c          LockServiceCentral's API (v1_request.c reads its requests)
- *   v2.c          everything (v2_request.c); grant.c: what was granted; session.c; look.c: get and list
- *   event.c       what happens to locks, as it happens
+ *   v2.c          the full API (v2_request.c); grant.c: grants; session.c; look.c: get and list
+ *   event.c       changes of locks, as they happen
  *   records.c     the store of clients on other machines
  *   dynamo.c      the DynamoDB API on the embedded engine
  *   page.c        the page for people, and the documents
@@ -39,13 +39,13 @@ struct hf_events;
 
 enum {
     HF_BODY_MAX = 1 << 20,
-    HF_BODY_PATIENCE = 16 << 20, /* so much of what is too large is read after the answer */
+    HF_BODY_PATIENCE = 16 << 20, /* of a body that is too large; read after the answer */
     HF_BODIES_MAX = 512 << 20,   /* of all requests at a time */
     HF_BODIES_MAX_OF_ADDRESS = 64 << 20,
-    HF_SMALL = 16 * 1024, /* a body or an answer, or the beginning of a body, that is not counted */
+    HF_SMALL = 16 * 1024,       /* up to this size bodies and answers are not counted */
     HF_HEADERS_MAX = 16 * 1024, /* of a request, with its first line */
     HF_ANSWER_MAX = 64 << 20,
-    HF_ANSWERS_MAX = 256 << 20, /* of all that are being sent */
+    HF_ANSWERS_MAX = 256 << 20, /* of all answers being sent */
     HF_ANSWERS_MAX_TO_ADDRESS = 64 << 20,
 };
 
@@ -55,9 +55,9 @@ struct hf_limits {
     unsigned waiters;
     unsigned sessions;
     int64_t per_caller[HF_BUDGETS]; /* 0: no limit */
-    int64_t lease_ms;               /* of callers who are not administrators */
+    int64_t lease_ms;               /* of callers that are not administrators */
     int64_t rate_per_caller;        /* requests per second; 0: no limit */
-    int64_t rate;                   /* of all together */
+    int64_t rate;                   /* of all callers together */
     int64_t request_ms;             /* for a request to arrive, and for its answer to be read */
 };
 
@@ -72,34 +72,34 @@ struct hf_service {
     struct hf_client *client; /* driven by … */
     struct hf_loop *loop;
     const char *v1_table;
-    bool v1_own_table; /* not the one that the client uses */
+    bool v1_own_table; /* not the table that the client uses */
     bool dynamodb;     /* the store is an embedded engine: its API is served */
     const char *format;
-    const char *access_key_id; /* of those who use the DynamoDB API; NULL: anybody */
+    const char *access_key_id; /* of callers of the DynamoDB API; NULL: any */
     const char *secret_access_key;
     struct hf_arena arena; /* texts of the options */
 
     struct hf_metrics metrics;
     struct hf_rates rates;
     struct hf_auth *auth;
-    struct hf_tls *tls; /* NULL: plain */
+    struct hf_tls *tls; /* NULL: no TLS */
     struct hf_server *server;
     struct hf_grants *grants;
     struct hf_sessions *sessions;
     int64_t started_unix_s; /* by the wall clock */
     struct hf_loop *scribe; /* for long bodies and answers (hf__exchange_aside) */
     struct hf_events *events;
-    const char *allowed_hosts; /* names that it goes by, by commas; NULL: none */
+    const char *allowed_hosts; /* accepted host names, comma-separated; NULL: none */
     int draining;              /* atomic */
     int busy;                  /* atomic: exchanges that have begun and are not finished */
     int waiting;               /* atomic: parked acquires */
 
     pthread_mutex_t calls_mutex;
     struct hf_list calls; /* of exchanges, at the store */
-    int64_t body_bytes;   /* the loop's: kept, of requests that have not been finished */
-    int64_t answer_bytes; /* likewise, of large answers that are being sent */
+    int64_t body_bytes;   /* used on the loop only: held for requests that are not finished */
+    int64_t answer_bytes; /* likewise, of large answers being sent */
     int64_t ready_us;     /* atomic: when the store last answered /readyz */
-    bool full;            /* atomic: something did not fit, and may not yet */
+    bool full;            /* atomic: a write found no space, and there may still be none */
 
     pthread_mutex_t time_mutex;
     struct hf_store_time store_time; /* for v1 */
@@ -107,9 +107,9 @@ struct hf_service {
 
 /* ---- service.c ---- */
 
-/* What is known of the store's time now. */
+/* The store's time now, as far as it is known. */
 struct hf_interval hf__service_time(struct hf_service *service);
-/* What is known was heard lately: the interval widens by a hundredth of its age. */
+/* Whether it was learnt recently: the interval widens by a hundredth of its age. */
 bool hf__service_time_is_fresh(struct hf_service *service);
 int64_t hf__service_now_us(const struct hf_service *service);
 
@@ -122,7 +122,7 @@ void hf__exchange_run(struct hf_exchange *exchange, const struct hf_op *op, hf_e
 enum hf_access {
     HF_ACCESS_OPEN,
     HF_ACCESS_CALLER,
-    HF_ACCESS_OPERATOR, /* open, and at a port of its own if there is one */
+    HF_ACCESS_OPERATOR, /* open, and on a port of its own if there is one */
 };
 
 struct hf_route {
@@ -140,31 +140,31 @@ void hf__route(struct hf_exchange *exchange);
 
 /* ---- http/exchange.c ---- */
 
-/* All of them, names in lower case, in the arena; no more than `most`. */
+/* All headers, names in lower case, in the arena; at most `most`. */
 size_t hf__exchange_headers(struct hf_exchange *exchange, struct hf_header *ret, size_t most);
-/* Whether the caller has hung up meanwhile. */
+/* Whether the caller has hung up. */
 bool hf__exchange_is_gone(struct hf_exchange *exchange);
 /* Ends its connection, whatever has been sent. */
 void hf__exchange_cut_off(struct hf_exchange *exchange);
-/* How much the kernel is to keep of what the caller does not read. */
+/* How much the kernel buffers for a caller that does not read. */
 void hf__exchange_send_buffer(struct hf_exchange *exchange, int bytes);
-/* Its TLS session; NULL: it came in plain. */
+/* Its TLS session; NULL: none. */
 void *hf__exchange_tls(const struct hf_exchange *exchange);
 
 /* ---- http/access.c ---- */
 
-/* One line of the log. */
+/* Writes one line of the log. */
 void hf__access_log(const struct hf_exchange *exchange, int64_t took_us, bool received);
 
 /* ---- auth.c ---- */
 
-/* Whether the caller may do this to a lock, or a table. Without rules everybody may read and lock,
- * and administrators everything. */
+/* Whether the caller has this right on a lock, or a table. Without rules every caller may read and
+ * lock, and administrators may do everything. */
 bool hf__may(const struct hf_exchange *exchange, enum hf_right right, struct hf_slice lock);
 bool hf__may_table(const struct hf_exchange *exchange, enum hf_right right, struct hf_slice table);
 /* The caller has signed with this key. */
 void hf__auth_by_key(struct hf_exchange *exchange, const char *access_key);
-/* Whether anybody's rights are written down. */
+/* Whether there are rules. */
 bool hf__auth_has_rules(const struct hf_auth *auth);
 void hf__caller_free(struct hf_caller *caller);
 
@@ -175,24 +175,24 @@ typedef void (*hf_auth_fn)(struct hf_exchange *exchange, enum hf_auth_result res
 void hf__auth_check(struct hf_exchange *exchange, hf_auth_fn then);
 bool hf__auth_is_disabled(const struct hf_auth *auth);
 struct hf_auth_options {
-    bool disabled; /* everybody is "anonymous", and an administrator */
+    bool disabled; /* every caller is "anonymous", and an administrator */
     const char *issuer;
     const char *jwks_url;
     const char *audience;
     const char *tokens_file;
-    const char *admins;       /* owners, by commas; NULL: none */
+    const char *admins;       /* owners, comma-separated; NULL: none */
     const char *admin_claim;  /* NAME=VALUE of a JWT */
-    const char *rules_file;   /* NULL: everybody may read and lock everything */
-    const char *rights_claim; /* of a JWT, which has rights in it; NULL: none */
+    const char *rules_file;   /* NULL: every caller may read and lock everything */
+    const char *rights_claim; /* the claim of a JWT that contains rights; NULL: none */
     int64_t leeway_s;
     bool certificates; /* the TLS layer has checked them */
 };
 int hf__auth_start(const struct hf_auth_options *options, struct hf_service *service,
                    struct hf_auth **ret, struct hf_error *reterr);
-/* Whether the files that they name can be used. */
+/* Whether the files named can be used. */
 int hf__auth_check_files(const struct hf_auth_options *options, struct hf_error *reterr);
 int hf__auth_reload(struct hf_auth *auth, struct hf_error *reterr);
-/* Whoever waits for keys is answered now. */
+/* Answers the callers that wait for keys now. */
 void hf__auth_cut_short(struct hf_auth *auth);
 void hf__auth_stop(struct hf_auth *auth);
 
@@ -221,7 +221,7 @@ void hf__v2_events(struct hf_exchange *exchange);
 void hf__v2_whoami(struct hf_exchange *exchange);
 void hf__v2_records(struct hf_exchange *exchange);
 
-/* Nothing but ourselves may be loaded, run or talked to. */
+/* The page may load, run and contact only this service. */
 #define HF_PAGE_POLICY                                                                             \
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "                \
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
