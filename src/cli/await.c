@@ -1,7 +1,7 @@
 /*
- * Waiting for a lock, for somebody at a terminal or for a script: one acquire of the library, which
- * tells how it stands (hf_wait). An outage of the store ends the wait after a while, unless the user
- * asked to wait for the store, too.
+ * Waiting for a lock, for a person at a terminal or for a script: one acquire of the library, which
+ * reports how the wait stands (hf_wait). An outage of the store ends the wait after a while, unless
+ * the user asked to wait for the store as well.
  */
 #include "cli/await.h"
 
@@ -15,8 +15,8 @@
 
 enum {
     SHOW_AFTER_MS = 300,
-    OUTAGE_MS = 15000,   /* of a store that had answered before … */
-    OUTAGE_FAILURES = 3, /* … or had not, in a row */
+    OUTAGE_MS = 15000,   /* of a store that has answered before … */
+    OUTAGE_FAILURES = 3, /* … or, in a row, of one that has not */
     AGAIN_MS = 1000,
     PROGRESS_MS = 1000,
     OWNER_SIZE = 520
@@ -88,7 +88,7 @@ bool is_outage(int code)
     }
 }
 
-/* ---- what is shown ---- */
+/* ---- messages ---- */
 
 struct waiting {
     struct cli *cli;
@@ -114,7 +114,7 @@ static bool is_silent(const struct news *news)
     return news->failures >= OUTAGE_FAILURES;
 }
 
-/* What is said once. */
+/* Messages that are printed once. */
 static void say(struct waiting *waiting, const struct news *news)
 {
     const struct await_options *options = waiting->options;
@@ -135,7 +135,7 @@ static void say(struct waiting *waiting, const struct news *news)
     }
 }
 
-/* The line that changes while we wait. */
+/* The progress line. */
 static void show(struct waiting *waiting)
 {
     struct news news;
@@ -149,7 +149,8 @@ static void show(struct waiting *waiting)
         return;
     }
     if (news.held && news.holders > 1)
-        snprintf(who, sizeof who, "; held by %lld, lately %s", (long long)news.holders, news.owner);
+        snprintf(who, sizeof who, "; held by %lld, most recently %s", (long long)news.holders,
+                 news.owner);
     else if (news.held) snprintf(who, sizeof who, "; held by %s", news.owner);
     size_t len = strlen(who);
     if (news.held && news.since_unix_ms > 0)
@@ -174,7 +175,7 @@ static int64_t left_ms(const struct waiting *waiting)
     return left > 0 ? left : 0;
 }
 
-/* When the store has been silent for too long; HF_FOREVER: it is not, or that does not matter. */
+/* When the store has been silent for too long; HF_FOREVER: it answers, or that does not matter. */
 static int64_t outage_at_ms(const struct waiting *waiting, const struct news *news)
 {
     if (waiting->options->retry || news->failures == 0) return HF_FOREVER;
@@ -239,7 +240,7 @@ static int acquire_once(struct waiting *waiting, struct hf_client *client,
     hf_acquisition_free(acquisition);
     look(&news);
     *ret_signal = end.signal;
-    if (end.signal && news.lock) { /* it came in the same moment */
+    if (end.signal && news.lock) { /* it was granted at the same moment */
         hf_release(news.lock, NULL, NULL);
         hf_lock_unref(news.lock);
     }
@@ -297,7 +298,7 @@ int await_lock(struct cli *cli, struct hf_client *client, const char *name,
     *ret_signal = 0;
     for (;;) {
         int code = acquire_once(&waiting, client, &how, ret, ret_signal, reterr);
-        /* A try that waits for nothing but the store goes on, too. */
+        /* A try that only waits for the store continues as well. */
         bool is_over = options->wait_ms > 0 && left_ms(&waiting) == 0;
         if (*ret_signal || !is_outage(code) || !options->retry || is_over) return code;
         if (!waiting.said_outage) cli_note(cli, "%s; trying again", reterr->message);

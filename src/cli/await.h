@@ -1,4 +1,4 @@
-/* Waiting for a lock, with an eye on signals and on the person who waits too. */
+/* Waiting for a lock, while handling signals and showing progress at a terminal. */
 #ifndef HF_CLI_AWAIT_H
 #define HF_CLI_AWAIT_H
 
@@ -6,25 +6,25 @@
 
 struct await_options {
     int64_t wait_ms; /* 0: try; HF_FOREVER */
-    bool retry;      /* an outage of the store is waited for, too */
-    /* Called on this thread when somebody else turns out to hold it; NULL: nobody asks. */
+    bool retry;      /* wait for an unreachable store as well */
+    /* Called on this thread when another holder is found; NULL: not wanted. */
     void (*held_by)(void *user, const char *owner);
     void *user;
 };
 
 /*
- * 0, and the lock; HF_ERR_HELD or HF_ERR_TIMED_OUT; what the store said; or HF_ERR_CANCELLED with
- * the signal that ended it. Nothing is left behind unless it is 0.
+ * 0, and the lock; HF_ERR_HELD or HF_ERR_TIMED_OUT; the store's error; or HF_ERR_CANCELLED with
+ * the signal that ended it. Unless it is 0, nothing is left behind.
  */
 int await_lock(struct cli *cli, struct hf_client *client, const char *name,
                const struct await_options *options, const struct hf_acquire_options *how,
                struct hf_lock **ret, int *ret_signal, struct hf_error *reterr);
 
-/* Opens a client; with `retry`, when the store lets it. The signal that ended it, or 0. */
+/* Opens a client; with `retry`, as soon as the store permits. The signal that ended it, or 0. */
 int open_patiently(struct cli *cli, const struct client_use *use, bool retry,
                    struct hf_client **ret, int *ret_signal, struct hf_error *reterr);
 
-/* Whether the store may come back from this. */
+/* Whether the store may recover from this error. */
 bool is_outage(int code);
 
 #endif

@@ -1,4 +1,4 @@
-/* holdfast bench: how fast is this store? */
+/* holdfast bench: measures the speed of a store. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,9 +82,9 @@ struct worker {
     char name[NAME_SIZE];
     double end_ms;
     const bool *stop;        /* atomic */
-    struct samples *samples; /* shared; `next` hands out places */
+    struct samples *samples; /* shared; `next` assigns places */
     size_t *next;
-    double *released_ms; /* handover: when the lock was last let go */
+    double *released_ms; /* handover: when the lock was last released */
     int error;
     struct hf_error why;
 };
@@ -101,7 +101,7 @@ static bool is_on(const struct worker *worker)
            !__atomic_load_n(worker->stop, __ATOMIC_RELAXED);
 }
 
-/* Acquire and release a lock of one's own. */
+/* Each client acquires and releases a lock of its own. */
 static void *pairs(void *user)
 {
     struct worker *worker = user;
@@ -118,7 +118,7 @@ static void *pairs(void *user)
     return NULL;
 }
 
-/* All want the same lock: how long from one's release to another's grant? */
+/* All clients want the same lock: measures the time from a release to the next grant. */
 static void *handover(void *user)
 {
     struct worker *worker = user;
@@ -126,7 +126,7 @@ static void *handover(void *user)
         struct hf_lock *lock;
         worker->error = hf_acquire(worker->client, worker->name, 60000, NULL, &lock, &worker->why);
         if (worker->error) break;
-        double last = *worker->released_ms; /* guarded by the lock itself */
+        double last = *worker->released_ms; /* the lock itself guards it */
         if (last > 0) keep(worker, now_ms() - last);
         *worker->released_ms = now_ms();
         worker->error = hf_release(lock, NULL, &worker->why);
@@ -184,7 +184,7 @@ static bool measure(struct cli *cli, struct hf_client *const *clients, int count
     return started == count && ret->error == 0 && !ret->ended_by;
 }
 
-/* Somebody dies with a lock in hand: how long until another has it? */
+/* A holder dies: measures the time until another client has its lock. */
 static bool measure_takeover(struct cli *cli, struct samples *ret)
 {
     const struct client_use dead = {.detached = true, .lease_ms = TAKEOVER_LEASE_MS};
@@ -217,7 +217,7 @@ static bool measure_takeover(struct cli *cli, struct samples *ret)
 
 /* ---- printing ---- */
 
-/* Bars of equal width between the least and the 99th percentile; the rest goes into the last. */
+/* Bars of equal width between the minimum and the 99th percentile; the last one has the rest. */
 static void print_histogram(const struct samples *samples)
 {
     double least = samples->at[0], most = percentile(samples, 0.99);
@@ -274,19 +274,15 @@ static int run_all(struct cli *cli, struct hf_client *const *clients, int count,
     int64_t duration_ms = given->duration_ms ? given->duration_ms : 3000;
     if (!samples_init(&samples)) return EXIT_INTERNAL;
     bool good = measure(cli, clients, count, false, duration_ms, &samples);
-    if (good)
-        print_part(cli, "pairs", "acquire and release, each client a lock of its own", &samples,
-                   json);
+    if (good) print_part(cli, "pairs", "acquire and release, one lock per client", &samples, json);
     good = good && measure(cli, clients, count > 1 ? count : 2, true, duration_ms, &samples);
     if (good)
-        print_part(cli, "handover", "from a release to the next one's grant, one lock", &samples,
-                   json);
+        print_part(cli, "handover", "from a release to the next grant, one lock", &samples, json);
     samples.count = 0;
     good = good && measure_takeover(cli, &samples);
     if (good)
-        print_part(cli, "takeover",
-                   "from a holder's death to the next one's grant; its lease is 1 s", &samples,
-                   json);
+        print_part(cli, "takeover", "from a holder's death to the next grant; its lease is 1 s",
+                   &samples, json);
     int exit_code = good               ? 0
                     : samples.ended_by ? EXIT_BY_SIGNAL + samples.ended_by
                     : samples.error    ? cli_fail(cli, &samples.why)
@@ -303,7 +299,7 @@ static int bench(struct cli *cli, void *at)
     struct hf_buf buf;
     struct hf_json_writer json;
     int count = given->clients ? (int)given->clients : 4, code = 0;
-    if (!cli_words(cli, 0, 0, "bench takes no words")) return EXIT_USAGE;
+    if (!cli_words(cli, 0, 0, "bench takes no arguments")) return EXIT_USAGE;
     if (given->clients > CLIENTS_MOST) return cli_usage("--clients: at most %d", CLIENTS_MOST);
     int opened = count > 1 ? count : 2; /* a handover takes two */
     for (int i = 0; i < opened && code == 0; i++)
@@ -325,7 +321,7 @@ const struct command command_bench = {
     .synopsis = "bench [--clients N] [--duration DUR]",
     .text =
         "Measures acquire and release, the handover of a lock that many want, and the takeover\n"
-        "from a holder who has died. Uses locks of its own (bench:…), and real requests: on\n"
+        "from a dead holder. Uses locks of its own (bench:…), and real requests: on\n"
         "DynamoDB they cost money.",
     .examples = "  holdfast bench\n  holdfast bench -c 16 -d 10s -o json",
     .options = options,

@@ -26,7 +26,7 @@ enum { FILES_MOST = 64 };
 /* In ascending order, beginning with standard error. */
 static unsigned inherited[FILES_MOST] = {STDERR_FILENO};
 static int inherited_count = 1;
-static bool pipes_are_ignored; /* by whoever started us */
+static bool pipes_are_ignored; /* by the program that started us */
 static int policy, niceness;
 static struct sched_param priority;
 
@@ -54,7 +54,7 @@ void child_remember(void)
     qsort(inherited, (size_t)inherited_count, sizeof inherited[0], compare);
 }
 
-/* Libraries do not mark all of theirs. */
+/* Libraries do not mark all of their files as close-on-exec. */
 static void keep_own_files(void)
 {
     for (int i = 0; i < inherited_count; i++) {
@@ -76,7 +76,7 @@ static bool is_overridden(const char *entry, const struct child_variable *variab
     return false;
 }
 
-/* A copy: the library's threads may look at ours. */
+/* A copy: the library's threads may read ours. */
 static char **environment_with(const struct child_variable *variables, struct hf_arena *arena)
 {
     size_t count = 0, at = 0;
@@ -98,7 +98,7 @@ static char **environment_with(const struct child_variable *variables, struct hf
 
 /* ---- life ---- */
 
-/* The parent of a process, and when it began (clock ticks since boot); 0: it is gone. */
+/* The parent of a process, and its start (clock ticks since boot); 0: it has ended. */
 static pid_t parent_of(pid_t pid, unsigned long long *ret_began)
 {
     char path[64], text[512];
@@ -132,7 +132,7 @@ pid_t child_parent(pid_t pid)
     return parent_of(pid, &began);
 }
 
-/* As we were started, whatever we have made of ourselves since. */
+/* Restores the state in which we were started. */
 static void be_as_before(void)
 {
     signal(SIGPIPE, pipes_are_ignored ? SIG_IGN : SIG_DFL);
@@ -161,7 +161,7 @@ static void become(char *const *argv, char *const *environment, const struct chi
     _exit(127);
 }
 
-/* Not vfork: whoever is to kill it must not wait for a program that takes long to be executed. */
+/* Not vfork: the killer must not wait for a program that takes long to be executed. */
 int child_start(struct child *child, char *const *argv, const struct child_variable *variables,
                 struct hf_arena *arena)
 {
@@ -175,7 +175,8 @@ int child_start(struct child *child, char *const *argv, const struct child_varia
     int forked = errno;
     close(report[1]);
     child->report_fd = report[0];
-    if (child->pid > 0 && child->own_group) setpgid(child->pid, child->pid); /* whoever is first */
+    /* The child does the same; either may be first. */
+    if (child->pid > 0 && child->own_group) setpgid(child->pid, child->pid);
     if (child->pid > 0) return 0;
     close(report[0]);
     child->report_fd = -1;
@@ -189,7 +190,7 @@ bool child_has_started(struct child *child, int *ret_error)
     *ret_error = 0;
     if (child->report_fd < 0) return true;
     ssize_t got = read(child->report_fd, &error, sizeof error);
-    if (got < 0) return false; /* neither yet */
+    if (got < 0) return false; /* neither, so far */
     close(child->report_fd);
     child->report_fd = -1;
     if (got == sizeof error) *ret_error = error;
@@ -226,7 +227,7 @@ void child_look(struct child *child)
 
 enum { SPARED_MOST = 64 };
 
-/* Children that we had before we became what we are: of whatever was exec'ed into us. */
+/* Children that this process had before: those of the program that exec'ed into it. */
 static pid_t spared[SPARED_MOST];
 static int spared_count;
 
@@ -250,11 +251,11 @@ bool child_spare_others(void)
     return file || child_began(getpid()) != 0;
 }
 
-/* One look at all that came of a process. */
+/* One search for all descendants of a process. */
 struct hunt {
     int alive;   /* and found */
     bool denied; /* one may not be killed */
-    bool blind;  /* the kernel does not tell whose children are whose */
+    bool blind;  /* the kernel does not list children */
 };
 
 static void hunt_children(struct hunt *hunt, pid_t pid, unsigned long long not_before, int depth);
@@ -263,7 +264,7 @@ static void hunt_one(struct hunt *hunt, pid_t pid, unsigned long long not_before
 {
     unsigned long long began = 0;
     bool is_seen = parent_of(pid, &began) != 0;
-    bool may_not = !is_seen && kill(pid, 0) != 0 && errno == EPERM; /* hidden, and another's */
+    bool may_not = !is_seen && kill(pid, 0) != 0 && errno == EPERM; /* hidden, and another user's */
     if ((!is_seen && !may_not) || (is_seen && began < not_before)) return;
     if (depth == 0 && is_spared(pid)) return;
     hunt->alive++;
@@ -299,7 +300,7 @@ static void hunt_children(struct hunt *hunt, pid_t pid, unsigned long long not_b
     if (threads) closedir(threads);
 }
 
-/* Where the kernel does not list children: every process, by its parents. */
+/* Where the kernel does not list children: checks every process by its ancestors. */
 static bool is_of(pid_t pid, const struct brood *brood)
 {
     enum { DEEPEST = 1000 };
@@ -327,8 +328,8 @@ static void hunt_everywhere(struct hunt *hunt, const struct brood *brood)
 }
 
 /*
- * The children of who was killed become the root's: they are found in the next round, and so is
- * what forks while we look.
+ * The children of a killed process become the root's: the next round finds them, as well as those
+ * forked during this one.
  */
 int child_kill_brood(const struct brood *brood, bool *ret_denied)
 {

@@ -1,10 +1,11 @@
 /*
  * The command that runs under a lock, as its parent sees it: the warden (warden.h).
  *
- * It gets a process group of its own, so that all it starts can be signalled together; on a
- * terminal it also gets that. Where the terminal cannot be handed over (we are part of a pipeline
- * or of a script) it stays in our group, and only itself is signalled. Its parent adopts what it
- * leaves behind, so that all of it can be killed. If the parent is killed it is killed too.
+ * It gets a process group of its own, so that all processes that it starts can be signalled
+ * together; on a terminal it also becomes the foreground group. Where the terminal cannot be handed
+ * over (holdfast is part of a pipeline or of a script) it stays in our group, and only the command
+ * itself is signalled. Its parent adopts its orphans, so that all of them can be killed. If the
+ * parent is killed, the command is killed too.
  */
 #ifndef HF_CLI_CHILD_H
 #define HF_CLI_CHILD_H
@@ -21,26 +22,26 @@ struct child {
     bool takes_terminal; /* when it is started */
     bool is_over;
     bool is_stopped;
-    bool is_suspended; /* … by its terminal, so that its shell can go on */
-    int status;        /* as of waitpid, when it is over */
-    int report_fd;     /* readable when it was executed, or could not be; -1: that is known */
+    bool is_suspended; /* … by its terminal, so that its shell can continue */
+    int status;        /* as of waitpid, when it has ended */
+    int report_fd;     /* readable when it was executed, or could not be; -1: already known */
 };
 
 /*
- * Remembers what we were given: open files, which, and no others, are the child's too; our place
- * among the processes that want to run; whether SIGPIPE is ignored. Called first of all.
+ * Remembers what this process was started with: its open files, which the child inherits and no
+ * others; its scheduling priority; whether SIGPIPE is ignored. Call it before anything else.
  */
 void child_remember(void);
 
-/* Variables for it, in front of ours; pairs of name and value, the last one {NULL}. A value of
+/* Variables for the child, before ours; pairs of name and value, the last one {NULL}. A value of
  * NULL: not set. */
 struct child_variable {
     const char *name;
     const char *value;
 };
 
-/* Starts it as `own_group` and `takes_terminal` say; 0, or errno. Does not wait until the program
- * is executed. */
+/* Starts it as `own_group` and `takes_terminal` say; 0, or errno. Does not wait for the program to
+ * be executed. */
 int child_start(struct child *child, char *const *argv, const struct child_variable *variables,
                 struct hf_arena *arena);
 
@@ -48,28 +49,28 @@ int child_start(struct child *child, char *const *argv, const struct child_varia
 bool child_has_started(struct child *child, int *ret_error);
 
 void child_signal(const struct child *child, int signal);
-/* After SIGCHLD: learns what became of it. */
+/* After SIGCHLD: updates its state. */
 void child_look(struct child *child);
 
-/* When a process began, in clock ticks since boot, and whose child it is; 0: it is gone, or cannot
- * be seen. */
+/* The start of a process, in clock ticks since boot, and its parent; 0: it has ended, or cannot be
+ * seen. */
 unsigned long long child_began(pid_t pid);
 pid_t child_parent(pid_t pid);
 
-/* The children that we have now are nobody's business. False: /proc cannot be read, and nobody's
- * children be found. */
+/* Excludes our present children from killing. False: /proc cannot be read, so that no children can
+ * be found. */
 bool child_spare_others(void);
 
-/* Everything below `root`, but not children of its own that are older: those of whatever was
- * exec'ed into it. */
+/* All descendants of `root`, except older children of its own: those of the program that exec'ed
+ * into it. */
 struct brood {
     pid_t root;
     unsigned long long not_before; /* as of child_began; 0: all */
 };
 
 /*
- * SIGKILL for all of it, wherever it has gone. Returns how many are alive still: they have not died
- * yet, or may not be killed (*ret_denied: by us).
+ * Sends SIGKILL to all of them, in whatever group or session. Returns the number still alive: they
+ * have not died yet, or must not be killed by us (*ret_denied).
  */
 int child_kill_brood(const struct brood *brood, bool *ret_denied);
 

@@ -1,4 +1,4 @@
-/* holdfast doctor: is everything in order, and what to do if not. */
+/* holdfast doctor: checks the setup, and says what to do about problems. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 enum {
     CLOSE_MS = 5000,
     LOOKS = 20,
-    SCRATCH_MS = 10000, /* another doctor may be at work */
+    SCRATCH_MS = 10000, /* another doctor may be running */
     SAMPLE = 200,
     CLOCK_WARN_MS = 1000,
     CLOCK_FAIL_MS = 240000, /* DynamoDB refuses signatures at five minutes */
@@ -67,10 +67,10 @@ static void check_file(struct examination *exam, const char *path)
 {
     struct stat info;
     if (stat(path, &info) != 0) {
-        report(exam, VERDICT_WARN, "file", "%s cannot be looked at", path);
+        report(exam, VERDICT_WARN, "file", "cannot stat %s", path);
     } else if (info.st_mode & 022) {
         report(exam, VERDICT_WARN, "file",
-               "%s can be written by others (mode %04o): whoever writes it can break every lock; "
+               "%s is writable by other users (mode %04o), who could break every lock; use "
                "chmod 600",
                path, (unsigned)info.st_mode & 07777);
     } else {
@@ -136,7 +136,7 @@ static bool check_table(struct examination *exam, struct hf_client *client)
         report(
             exam, VERDICT_WARN, "ttl",
             "off: old records stay. Turn it on with holdfast table create, or run holdfast table "
-            "sweep now and then");
+            "sweep from time to time");
     else report(exam, VERDICT_OK, "ttl", "not used by this format");
     return true;
 }
@@ -179,7 +179,7 @@ static void check_permissions(struct examination *exam, struct hf_client *client
     if (hf_lock_renew(lock, &error) != 0 && error.code != HF_ERR_UNSUPPORTED)
         good = try_permission(exam, error.code, &error, "renew a lock", "dynamodb:UpdateItem");
     code = hf_get(client, name, &info, &error);
-    good &= try_permission(exam, code, &error, "look at a lock", "dynamodb:GetItem");
+    good &= try_permission(exam, code, &error, "read a lock", "dynamodb:GetItem");
     hf_lock_info_free(info);
     code = hf_release(lock, NULL, &error);
     good &= try_permission(exam, code, &error, "release a lock",
@@ -187,15 +187,15 @@ static void check_permissions(struct examination *exam, struct hf_client *client
     hf_lock_unref(lock);
     if (hf_list(client, &some, &page, &error) != 0)
         report(exam, VERDICT_WARN, "permissions",
-               "cannot list locks: %s; allow dynamodb:Scan if you want to", error.message);
+               "cannot list locks: %s; allow dynamodb:Scan if you need it", error.message);
     size_t damaged = 0;
     for (size_t i = 0; page && i < page->count; i++) damaged += page->locks[i].damaged;
     if (damaged > 0)
         report(exam, VERDICT_WARN, "records",
-               "%zu of %zu are invalid to this format: is the table used with another one?",
+               "%zu of %zu are invalid in this format; the table may be used with another one",
                damaged, page->count);
     hf_list_page_free(page);
-    if (good) report(exam, VERDICT_OK, "permissions", "acquire, renew, look and release work");
+    if (good) report(exam, VERDICT_OK, "permissions", "acquire, renew, read and release work");
 }
 
 /* ---- time ---- */
@@ -206,7 +206,7 @@ static void check_clock(struct examination *exam, struct hf_client *client)
     struct hf_error error;
     if (hf_store_time(client, &lo_us, &hi_us, &error) != 0) {
         report(exam, VERDICT_WARN, "clock",
-               "%s: dead holders are found by watching them for a lease", error.message);
+               "%s: dead holders are detected by observing them for a lease", error.message);
         return;
     }
     long long now_us = (long long)wall_ms() * 1000;
@@ -221,9 +221,10 @@ static void check_clock(struct examination *exam, struct hf_client *client)
         snprintf(within, sizeof within, "%.0f ms", most_s * 1000 < 1 ? 1 : most_s * 1000);
     else snprintf(within, sizeof within, "%.1f s", most_s);
     report(exam, verdict, "clock", "within %s of the store%s", within,
-           verdict == VERDICT_OK     ? ""
-           : verdict == VERDICT_WARN ? ": holdfast does not mind, other lock clients may; start NTP"
-                                     : ": requests may be refused; set the clock and start NTP");
+           verdict == VERDICT_OK ? ""
+           : verdict == VERDICT_WARN
+               ? ": harmless for holdfast, but not for every lock client; start NTP"
+               : ": requests may be refused; set the clock and start NTP");
 }
 
 static int compare(const void *a, const void *b)
@@ -257,7 +258,7 @@ static void check_latency(struct examination *exam, struct hf_client *client)
     bool slow = ms[LOOKS / 2] > (double)lease_ms / 40;
     report(exam, slow ? VERDICT_WARN : VERDICT_OK, "latency",
            "a read takes %.2f ms, at worst %.2f ms%s", ms[LOOKS / 2], ms[LOOKS - 1],
-           slow ? ": much for this lease; use a longer one, or a nearer region" : "");
+           slow ? ": slow for this lease; use a longer one, or a nearer region" : "");
 }
 
 /* ---- the format ---- */
@@ -312,7 +313,7 @@ static int doctor(struct cli *cli, void *at)
 {
     (void)at;
     struct examination exam = {.cli = cli};
-    if (!cli_words(cli, 0, 0, "doctor takes no words")) return EXIT_USAGE;
+    if (!cli_words(cli, 0, 0, "doctor takes no arguments")) return EXIT_USAGE;
     if (cli->settings.json) {
         hf__buf_init(&exam.buf, 1 << 20);
         hf__json_writer_init(&exam.json, &exam.buf);
@@ -339,9 +340,9 @@ const struct command command_doctor = {
     .text =
         "Checks the store, credentials, region, endpoint, the table's key and time to live, the\n"
         "permissions (with a lock of its own, doctor:scratch), the clock against the store's\n"
-        "time, and latency; says what to do where something is wrong; and lists what the format can\n"
+        "time, and latency; says how to solve problems; and lists what the format can\n"
         "do.\n\n"
-        "Exit code: 0 all is well, 1 a warning, 2 something does not work.",
+        "Exit code: 0 no problems, 1 a warning, 2 a failure.",
     .examples =
         "  holdfast doctor\n  holdfast --store 'dynamodb://locks?region=eu-west-1' doctor -q",
     .options = no_options,

@@ -21,13 +21,13 @@ struct options {
 
 static const struct option options[] = {
     {"data", 0, OPTION_TEXT, "TEXT", offsetof(struct options, data),
-     "what the leader says of itself: an address, say"},
+     "published by the leader, such as its address"},
     {"kill-after", 0, OPTION_DURATION, "DUR", offsetof(struct options, kill_after_ms),
      "from SIGTERM to SIGKILL, if leadership is lost (default: a quarter of the lease)"},
     {0},
 };
 
-/* What the leader says of itself, if it is a short text. */
+/* The leader's data, if it is a short text. */
 static void print_data(const struct hf_lock_info *info)
 {
     char text[200];
@@ -39,7 +39,7 @@ static void print_data(const struct hf_lock_info *info)
     print_safely(stdout, text);
 }
 
-/* `info`: what is known of the leader beside its name; NULL: nothing. */
+/* `info`: what is known of the leader besides its name; NULL: nothing. */
 static void print_leader(const struct cli *cli, const char *name, const char *leader, bool is_self,
                          const struct hf_lock_info *info)
 {
@@ -81,11 +81,11 @@ struct campaign {
 static void held_by(void *user, const char *owner)
 {
     const struct campaign *campaign = user;
-    if (strcmp(owner, hf_client_owner(campaign->client)) == 0) return; /* said in a moment */
+    if (strcmp(owner, hf_client_owner(campaign->client)) == 0) return; /* printed when it leads */
     print_leader(campaign->cli, campaign->cli->arguments.at[0], owner, false, NULL);
 }
 
-/* ---- without a command: only look ---- */
+/* ---- without a command: only watch ---- */
 
 static void changed(void *user, enum hf_leadership state, const struct hf_lock_info *info)
 {
@@ -152,7 +152,7 @@ static int elect(struct cli *cli, void *at)
     struct hf_error error;
     int exit_code = 0;
     if (cli->arguments.count < 1)
-        return cli_usage("which election? holdfast elect NAME [-- COMMAND]");
+        return cli_usage("missing NAME: holdfast elect NAME [-- COMMAND]");
     const struct guard_options guard = {.lease_ms = cli->settings.lease_ms,
                                         .kill_after_ms = given->kill_after_ms};
     if (!guard_check(&guard)) return EXIT_USAGE;
@@ -187,9 +187,9 @@ const struct command command_elect = {
     .text =
         "Campaigns for the leadership NAME, prints who leads until it is won, and then runs the\n"
         "command. If leadership is about to be lost the command is stopped, and the campaign\n"
-        "begins anew; when the command ends by itself, leadership is given up and its exit code\n"
-        "is ours. Outages of the store are waited for.\n\n"
-        "Without a command it prints who leads, and what the leader says of itself (--data),\n"
+        "begins anew; when the command ends by itself, leadership is released, and its exit code\n"
+        "is that of holdfast. Outages of the store do not end the campaign.\n\n"
+        "Without a command it prints who leads, and the data that the leader publishes (--data),\n"
         "whenever that changes.",
     .examples = "  holdfast elect scheduler -- ./scheduler --foreground\n"
                 "  holdfast elect --data 10.0.0.7:9000 primary -- ./serve\n"

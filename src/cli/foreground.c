@@ -37,11 +37,11 @@ void foreground_take(struct foreground *foreground)
     foreground->is_given = false;
 }
 
-/* As the kernel sees it: a group is orphaned unless a parent of one of it is in another group of
+/* As the kernel defines it: a group is orphaned unless a parent of a member is in another group of
  * the same session. A shell is the parent of the group's leader. */
 bool foreground_has_shell(void)
 {
-    pid_t parent = child_parent(getpgrp()); /* the leader's; 0: it is gone */
+    pid_t parent = child_parent(getpgrp()); /* the leader's; 0: it has ended */
     return parent > 0 && getsid(parent) == getsid(0) && getpgid(parent) != getpgrp();
 }
 

@@ -1,4 +1,4 @@
-/* Who has the terminal: we, or the command that we have handed it to. */
+/* Whether holdfast has the terminal, or the command to which it was handed. */
 #ifndef HF_CLI_FOREGROUND_H
 #define HF_CLI_FOREGROUND_H
 
@@ -8,19 +8,19 @@
 struct foreground {
     int terminal;  /* the controlling one; -1: none */
     bool is_ours;  /* at the beginning: its Ctrl-C is meant for us */
-    bool can_give; /* … and nobody else's: we are a job of our own, and write to it */
+    bool can_give; /* … and only ours: we are a job of our own, and write to it */
     bool is_given;
 };
 
 void foreground_open(struct foreground *foreground);
 void foreground_close(struct foreground *foreground);
 
-/* To a process group, if it is ours now; false: it is not. */
+/* Hands it to a process group, if it is ours now; false: it is not. */
 bool foreground_give(struct foreground *foreground, pid_t group);
-/* Back to us. */
+/* Takes it back. */
 void foreground_take(struct foreground *foreground);
 
-/* Whether somebody would continue us if we stopped: a shell with job control. */
+/* Whether a shell with job control would continue us if we stopped. */
 bool foreground_has_shell(void);
 
 /* Whether the terminal's Ctrl-C is meant for us. */

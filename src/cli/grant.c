@@ -14,7 +14,7 @@
 
 enum { CLOSE_MS = 5000, INPUT_LOOK_MS = 100 };
 
-/* A lock without a lease is certain for longer than any lease. */
+/* A lock without a lease reports more time left than any lease has. */
 #define NEVER_MS ((int64_t)180 * 86400 * 1000)
 
 /* ---- acquire ---- */
@@ -33,12 +33,12 @@ struct acquire_options {
 #define AT(member) offsetof(struct acquire_options, member)
 
 static const struct option acquire_options[] = {
-    {"nonblock", 'n', OPTION_FLAG, NULL, AT(try), "do not wait; fail if somebody holds the lock"},
+    {"nonblock", 'n', OPTION_FLAG, NULL, AT(try), "do not wait; fail if the lock is held"},
     {"wait", 'w', OPTION_TEXT, "DUR", AT(wait_text), "maximum time to wait (default: forever)"},
     {"timeout", 0, OPTION_TEXT, "DUR", AT(wait_text), NULL},
     {"shared", 's', OPTION_FLAG, NULL, AT(shared),
      "with --hold: together with other shared holders"},
-    {"limit", 0, OPTION_NUMBER, "N", AT(limit), "with --hold: a semaphore that at most N hold"},
+    {"limit", 0, OPTION_NUMBER, "N", AT(limit), "with --hold: a semaphore with at most N holders"},
     {"conflict-exit-code", 'E', OPTION_TEXT, "CODE", AT(conflict_text),
      "exit code if the lock was not acquired (default: 1)"},
     {"data", 0, OPTION_TEXT, "TEXT", AT(data), "stored with the lock, and shown to others"},
@@ -48,7 +48,7 @@ static const struct option acquire_options[] = {
     {0},
 };
 
-/* What is to be said of a grant. */
+/* What is printed about a grant. */
 struct said {
     const char *name;
     const char *grant; /* NULL: held by this process */
@@ -85,7 +85,7 @@ static int print_grant(const struct cli *cli, const struct said *said)
         printf("token    %lld\nexpires  %s\n", (long long)said->token,
                expires ? moment_print(expires_ms, text) : "never: it stays until it is released");
     }
-    return fflush(stdout) == 0 && !ferror(stdout) ? 0 : EXIT_UNAVAILABLE; /* also a closed pipe */
+    return fflush(stdout) == 0 && !ferror(stdout) ? 0 : EXIT_UNAVAILABLE; /* or a closed pipe */
 }
 
 static bool input_has_ended(void)
@@ -158,9 +158,8 @@ static int acquire(struct cli *cli, void *at)
     struct hf_client *client;
     struct hf_error error;
     int64_t wait_ms = given->try ? 0 : HF_FOREVER;
-    if (!cli_words(cli, 1, 1, "give the name of a lock")) return EXIT_USAGE;
-    if (given->try && given->wait_text)
-        return cli_usage("-n does not wait and -w does: give one of them");
+    if (!cli_words(cli, 1, 1, "expected the name of a lock")) return EXIT_USAGE;
+    if (given->try && given->wait_text) return cli_usage("-n and -w are mutually exclusive");
     if (given->wait_text && !duration_parse(given->wait_text, &wait_ms))
         return cli_usage("-w: invalid duration \"%s\": expected a number followed by ms, s, m or h",
                          given->wait_text);
@@ -186,9 +185,9 @@ const struct command command_acquire = {
     .summary = "acquire a lock, and print its grant",
     .synopsis = "acquire [OPTION…] NAME",
     .text =
-        "Acquires the lock NAME and prints its grant, its token, and when it expires. Nobody\n"
-        "renews it but you: holdfast renew GRANT before it expires, holdfast release GRANT when\n"
-        "you are done. With -q only the grant is printed.\n\n"
+        "Acquires the lock NAME and prints its grant, its token, and when it expires. It is not\n"
+        "renewed automatically: use holdfast renew GRANT before it expires, and holdfast release\n"
+        "GRANT when you are done. With -q only the grant is printed.\n\n"
         "With --hold the lock is renewed and kept until the end of standard input.\n\n"
         "Exit code: 0; 1 (-E) not acquired; 69 the store cannot be used; with --hold, 75 lost.",
     .examples = "  grant=$(holdfast acquire -q --lease 5m deploy) || exit\n"
@@ -210,7 +209,7 @@ static int renew(struct cli *cli, void *at)
     struct hf_client *client;
     struct hf_error error;
     struct hf_grant_status status;
-    if (!cli_words(cli, 1, 1, "give the grant that acquire has printed")) return EXIT_USAGE;
+    if (!cli_words(cli, 1, 1, "expected the grant that acquire printed")) return EXIT_USAGE;
     int code = cli_open(cli, &(struct client_use){.detached = true}, &client, &error);
     if (code != 0) return cli_fail(cli, &error);
     const char *grant = cli->arguments.at[0], *hash = strrchr(grant, '#');
@@ -238,11 +237,11 @@ const struct command command_renew = {
     .summary = "renew a grant by a full lease",
     .synopsis = "renew [--lease DUR] GRANT",
     .text =
-        "Renews the grant by a full lease from now on: as long as before, or what --lease says if\n"
-        "that is longer; a lease never shrinks. (Records of dlock and single-table do not tell how\n"
-        "long a lease was: there it is what --lease says, or the default.)\n"
-        "One that has expired is renewed too, if nobody has taken the lock since.\n\n"
-        "Exit code: 0; 75 the grant does not hold the lock any more.",
+        "Renews the grant by a full lease from now on: as long as before, or --lease if that is\n"
+        "longer; a lease never shrinks. (Records of dlock and single-table do not tell how long a\n"
+        "lease was: there it is --lease, or the default.)\n"
+        "An expired grant is renewed too, unless another client has taken the lock since.\n\n"
+        "Exit code: 0; 75 the grant no longer holds the lock.",
     .examples = "  holdfast renew \"$grant\"\n  holdfast renew --lease 10m \"$grant\"",
     .options = no_options,
     .holds_nothing = true,
@@ -273,12 +272,12 @@ static int release(struct cli *cli, void *at)
     struct hf_client *client;
     struct hf_error error;
     if (!cli_words(cli, 1, 1,
-                   given->force ? "give the name of a lock"
-                                : "give the grant that acquire has printed"))
+                   given->force ? "expected the name of a lock"
+                                : "expected the grant that acquire printed"))
         return EXIT_USAGE;
     if (given->force && (!given->reason || !*given->reason))
-        return cli_usage("--force needs a --reason, for those whose lock you take");
-    if (!given->force && given->reason) return cli_usage("--reason is for --force");
+        return cli_usage("--force requires --reason");
+    if (!given->force && given->reason) return cli_usage("--reason requires --force");
     const char *word = cli->arguments.at[0];
     if (!given->force && !strchr(word, '#'))
         return cli_usage(
@@ -291,7 +290,7 @@ static int release(struct cli *cli, void *at)
         code = hf_force_release(client, word, given->reason, given->timeout_ms, &error);
     else code = hf_grant_release(client, word, &error);
     int exit_code = code == 0 ? 0 : cli_fail(cli, &error);
-    if (code == HF_ERR_TIMED_OUT) exit_code = EXIT_UNAVAILABLE; /* 1: nobody holds it */
+    if (code == HF_ERR_TIMED_OUT) exit_code = EXIT_UNAVAILABLE; /* 1: it is not held */
     hf_client_close(client, CLOSE_MS);
     return exit_code;
 }
@@ -301,13 +300,13 @@ const struct command command_release = {
     .summary = "release a grant, or take a lock away from its holder",
     .synopsis = "release GRANT\n       holdfast release --force --reason TEXT NAME",
     .text =
-        "Releases the grant that acquire has printed. Releasing it once more does no harm (in the\n"
-        "native format; records of the others do not remember it).\n\n"
-        "With --force it takes the lock away from whoever holds it. The holder hears of it at\n"
-        "its next heartbeat, and until then believes in its lock: be sure that it is dead, or\n"
-        "that it does no harm. Who did it, and why, is stored with the lock.\n\n"
-        "Exit code: 0; 1 nobody holds the lock; 69 it was not let go in time; 75 the grant does not\n"
-        "hold it any more.",
+        "Releases the grant that acquire printed. Releasing it twice does no harm (in the native\n"
+        "format; records of other formats do not remember it).\n\n"
+        "With --force it takes the lock NAME away from its holder. The holder learns of it at its\n"
+        "next heartbeat, and until then believes that it holds the lock: make sure that it is\n"
+        "dead, or does no harm. The operator and the reason are stored with the lock.\n\n"
+        "Exit code: 0; 1 the lock is not held; 69 it was not released in time; 75 the grant no\n"
+        "longer holds it.",
     .examples = "  holdfast release \"$grant\"\n"
                 "  holdfast release --force --reason 'web3 is gone, see ticket 812' nightly",
     .options = release_options,

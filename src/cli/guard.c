@@ -94,15 +94,15 @@ struct guard {
     int64_t lease_ms;
     int64_t kill_after_ms;
     int64_t margin_ms;
-    const char *why; /* it is to end; NULL: nobody knows of a reason */
+    const char *why; /* why it must end; NULL: no reason known */
     char news[sizeof news];
     bool terminating;
-    bool killing; /* the warden is at it */
+    bool killing; /* the warden is killing */
     bool is_over;
     int status;
     int ended_by;
-    bool stop_due;          /* the terminal has stopped the command, and so it should us */
-    int64_t last_chance_ms; /* of the warden, to do what is due; 0: nothing is */
+    bool stop_due;          /* the terminal has stopped the command, so we stop too */
+    int64_t last_chance_ms; /* for the warden to do what is due; 0: nothing is */
 };
 
 static int64_t clamp(int64_t value, int64_t least, int64_t most)
@@ -124,9 +124,10 @@ bool guard_check(const struct guard_options *options)
     struct guard guard = {0};
     plan(&guard, options);
     if (guard.kill_after_ms <= guard.lease_ms / 2 || !options->kill_after_ms) return true;
-    cli_usage("--kill-after must be at most half the lease (%lld ms), for the child must be gone "
-              "before it ends",
-              (long long)guard.lease_ms);
+    cli_usage(
+        "--kill-after must be at most half the lease (%lld ms), since the command must be gone "
+        "before it ends",
+        (long long)guard.lease_ms);
     return false;
 }
 
@@ -135,7 +136,7 @@ int guard_begin(char *const *argv)
     int error = warden_start(argv);
     if (error == 0) return 0;
     if (error == ENOSYS)
-        cli_usage("/proc cannot be read: what a command has started could not be found and ended; "
+        cli_usage("cannot read /proc, which is needed to end all processes of the command; "
                   "mount it");
     else cli_usage("cannot start a process that guards the command: %s", strerror(error));
     return EXIT_INTERNAL;
@@ -148,7 +149,7 @@ void guard_end(void)
 
 /* ---- the lease ---- */
 
-/* W1, and what the warden would do if it could. Returns how long to wait. */
+/* W1, and the warden's work if it does not do it. Returns how long to wait. */
 static int64_t watch_lease(struct guard *guard)
 {
     int64_t now = boot_ms(), left = hf_lock_left_ms(guard->lock);
@@ -161,7 +162,7 @@ static int64_t watch_lease(struct guard *guard)
     }
     int64_t last = warden_until_us() / 1000 - guard->margin_ms / 2;
     if (guard->killing) return WAKE_NEVER;
-    /* All of us may have been frozen, and it only be the second to wake up. */
+    /* All processes may have been frozen, and the warden may only be the second to wake up. */
     if (now >= last && !guard->last_chance_ms)
         guard->last_chance_ms = now + guard->margin_ms / 4 + 1;
     if (now < last) guard->last_chance_ms = 0;
@@ -174,28 +175,28 @@ static int64_t watch_lease(struct guard *guard)
     }
     if (guard->last_chance_ms) return guard->last_chance_ms - now;
     if (idle_ms > guard->lease_ms / 2) warden_remind();
-    /* In time for the next renewal to be seen, and from then on often. */
+    /* Early enough to see the next renewal, and often from then on. */
     int64_t next = last - guard->margin_ms / 2 - guard->kill_after_ms - guard->lease_ms / 4;
     if (guard->why || guard->terminating || next <= now) next = now + guard->lease_ms / 32 + 1;
     return clamp(next - now, 1, last - now);
 }
 
-/* ---- what the warden says ---- */
+/* ---- the warden's reports ---- */
 
-/* The child was stopped by its terminal: stop with it. Our heartbeats stop, too. */
+/* The child was stopped by its terminal: stop with it. Our heartbeats stop as well. */
 static void stop_together(struct guard *guard)
 {
     guard->stop_due = false;
     if (guard->why || guard->terminating) return;
-    /* It only wanted the terminal, and we have it now; or nobody would ever continue us: then the
-     * kernel ignores Ctrl-Z, and so do we. */
+    /* The child only wanted the terminal, and now has it; or no shell would ever continue us: then
+     * the kernel ignores Ctrl-Z, and so do we. */
     if ((guard->own_group && foreground_give(&guard->foreground, guard->pid)) ||
         !foreground_has_shell()) {
         warden_continue();
         return;
     }
     foreground_take(&guard->foreground);
-    hf_client_pause(guard->client); /* not with a hand on a file that others use */
+    hf_client_pause(guard->client); /* not while holding a lock on the store's file */
     raise(SIGSTOP);
     hf_client_resume(guard->client);
     if (guard->own_group) foreground_give(&guard->foreground, guard->pid);
@@ -226,14 +227,17 @@ static void take_report(struct guard *guard, const struct warden_report *report)
             cli_note(guard->cli,
                      "lock \"%s\": the command gets SIGKILL, %lld ms before the lease ends", name,
                      left);
-        else cli_note(guard->cli, "lock \"%s\": its lease is over; the command gets SIGKILL", name);
+        else
+            cli_note(guard->cli, "lock \"%s\": its lease has ended; the command gets SIGKILL",
+                     name);
         break;
     case WARDEN_DENIED:
         guard->killing = true;
-        cli_note(guard->cli,
-                 "lock \"%s\": the command, or what it has started, cannot be killed: it runs as "
-                 "another user, and may outlive the lease; end it by hand. Trying on",
-                 name);
+        cli_note(
+            guard->cli,
+            "lock \"%s\": the command, or a process that it started, cannot be killed: it runs as "
+            "another user, and may outlive the lease; end it by hand; retrying",
+            name);
         break;
     case WARDEN_ENDED:
         guard->is_over = true;
@@ -243,7 +247,7 @@ static void take_report(struct guard *guard, const struct warden_report *report)
     case WARDEN_GONE:
         warden_kill_all();
         cli_note(guard->cli,
-                 "lock \"%s\": hf-guard, the process that watches over the command, was "
+                 "lock \"%s\": hf-guard, the process that supervises the command, was "
                  "%s, and the command with it",
                  name, guard->terminating ? "stopped, and is killed" : "killed");
         guard->is_over = true;
@@ -256,7 +260,7 @@ static void pass_on(struct guard *guard, int signal)
 {
     if (signal == SIGCHLD || signal == SIGCONT || signal == SIGWINCH) return;
     if (wake_is_end(signal)) guard->ended_by = signal;
-    /* In our own group it has heard the terminal's signals itself, if it was there. */
+    /* In our own group it has received the terminal's signals itself, if it was running. */
     if (guard->own_group || !wake_was_terminal() || !guard->pid) warden_signal(signal);
 }
 
@@ -309,7 +313,7 @@ struct guard_result guard_run(struct cli *cli, struct hf_client *client, struct 
     plan(&guard, options);
     int error = warden_is_gone() ? warden_start(argv) : 0; /* it was killed in an earlier term */
     if (error != 0) return not_started(argv[0], error);
-    logger_start(false); /* from now on nobody waits for whoever reads what we say */
+    logger_start(false); /* from now on messages do not block */
     start(&guard);
     watch(&guard);
     logger_stop();

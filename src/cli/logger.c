@@ -15,7 +15,7 @@ enum { ROOM = 1 << 20, STOP_MS = 1000 };
 
 uint64_t logger_dropped;
 
-/* `queue` is filled under the mutex; `writing` is the thread's, and the two change places. */
+/* `queue` is filled under the mutex; `writing` belongs to the thread, and the two are swapped. */
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t filled, written;
@@ -30,7 +30,7 @@ static void write_all(const char *bytes, size_t len)
 {
     while (len > 0) {
         ssize_t done = write(STDERR_FILENO, bytes, len);
-        if (done <= 0) return; /* nobody reads it */
+        if (done <= 0) return; /* the reader has gone */
         bytes += done;
         len -= (size_t)done;
     }
@@ -51,7 +51,8 @@ static void tell_dropped(void)
     char line[128];
     uint64_t dropped = __atomic_load_n(&logger_dropped, __ATOMIC_RELAXED);
     if (dropped == logger.told) return;
-    int len = snprintf(line, sizeof line, "%s%llu log lines were dropped: nobody read them%s",
+    int len = snprintf(line, sizeof line,
+                       "%s%llu log lines were dropped because they were not read in time%s",
                        logger.json ? "{\"level\":\"warn\",\"event\":\"log\",\"message\":\""
                                    : "holdfast: warning: ",
                        (unsigned long long)(dropped - logger.told), logger.json ? "\"}" : "");
@@ -87,7 +88,7 @@ static void *run(void *user)
     return NULL;
 }
 
-/* False: one that was started earlier has not come back from a write, and goes on. */
+/* False: an earlier thread is still blocked in a write, and will continue. */
 static bool is_needed(void)
 {
     pthread_mutex_lock(&logger.mutex);
@@ -110,7 +111,7 @@ int logger_start(bool json)
         logger.running = false;
         return -1;
     }
-    pthread_detach(thread); /* it may never come back from a write */
+    pthread_detach(thread); /* it may block in a write for ever */
     return 0;
 }
 

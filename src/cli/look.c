@@ -22,7 +22,7 @@ int64_t store_now_ms(struct hf_client *client)
     return hf_store_time(client, &lo_us, &hi_us, NULL) == 0 ? lo_us / 1000 : wall_ms();
 }
 
-/* Somebody's name is on it. */
+/* It has a holder, even if expired. */
 static bool is_taken(const struct hf_lock_info *info)
 {
     return info->state != HF_LOCK_FREE;
@@ -42,7 +42,7 @@ void put_lock(struct hf_json_writer *json, const struct hf_lock_info *info)
 {
     hf__json_open(json, '{');
     hf__info_put(json, info, true);
-    /* The same once more, for people. */
+    /* The same again, readable for people. */
     json_moment(json, "since", is_taken(info) ? info->since_unix_ms : 0);
     json_moment(json, "expires", info->expires_unix_ms);
     hf__json_close(json, '}');
@@ -102,7 +102,7 @@ static void print_details(const struct cli *cli, const struct hf_lock_info *info
     printf("%-9s%s%s%s\n", "state", style_on(cli->colors, style_for(info)), word_for(info),
            style_off(cli->colors));
     if (info->damage) {
-        snprintf(more, sizeof more, "attribute \"%s\" is invalid; nobody takes the lock",
+        snprintf(more, sizeof more, "attribute \"%s\" is invalid; no client takes the lock",
                  info->damage);
         print_field("damage", more);
     }
@@ -128,7 +128,7 @@ static void print_details(const struct cli *cli, const struct hf_lock_info *info
     }
     if (is_taken(info) && info->expires_unix_ms)
         print_field("left", info->state == HF_LOCK_EXPIRED
-                                ? "none: nobody has taken it since it expired"
+                                ? "none: not taken over since it expired"
                                 : duration_print(info->expires_unix_ms - now_ms, text));
     if (info->lease_ms) print_field("lease", duration_print(info->lease_ms, text));
     if (info->token) printf("%-9s%lld\n", "token", (long long)info->token);
@@ -161,7 +161,7 @@ static int get(struct cli *cli, void *at)
     struct hf_error error;
     struct hf_lock_info *info = NULL;
     struct hf_lock_info none = {0};
-    if (!cli_words(cli, 1, 1, "give the name of a lock")) return EXIT_USAGE;
+    if (!cli_words(cli, 1, 1, "expected the name of a lock")) return EXIT_USAGE;
     none.name = cli->arguments.at[0];
     int code = cli_open(cli, &(struct client_use){0}, &client, &error);
     if (code != 0) return cli_fail(cli, &error);
@@ -182,13 +182,12 @@ const struct command command_get = {
     .name = "get",
     .summary = "show who holds a lock",
     .synopsis = "get NAME",
-    .text =
-        "Shows the state of the lock NAME: free, held, shared, expired (free for the taking) or\n"
-        "damaged; its holder, since when, how much is left of its lease, its token and data.\n"
-        "With -q nothing is printed, and the exit code says it: 0 held, 1 free.",
+    .text = "Shows the state of the lock NAME: free, held, shared, expired (free to be taken) or\n"
+            "damaged; its holder, since when, how much is left of its lease, its token and data.\n"
+            "With -q it prints nothing; the exit code is 0 if held, 1 if free.",
     .examples = "  holdfast get nightly\n"
                 "  holdfast get -o json nightly | jq -r .owner\n"
-                "  if holdfast get -q deploy; then echo 'somebody deploys'; fi",
+                "  if holdfast get -q deploy; then echo 'deployment running'; fi",
     .options = no_options,
     .holds_nothing = true,
     .run = get,
@@ -206,15 +205,15 @@ struct list_options {
 
 static const struct option list_options[] = {
     {"prefix", 'p', OPTION_TEXT, "TEXT", offsetof(struct list_options, prefix),
-     "locks whose names begin so"},
+     "locks whose names begin with TEXT"},
     {"all", 'a', OPTION_FLAG, NULL, offsetof(struct list_options, all),
-     "also those that are free or expired"},
+     "include free and expired locks"},
     {"held", 0, OPTION_FLAG, NULL, offsetof(struct list_options, held),
-     "only those that are held (the default)"},
+     "held locks only (the default)"},
     {"key", 0, OPTION_TEXT, "NAME", offsetof(struct list_options, key),
      "locks with this partition key, under all sort keys"},
     {"any-sort-key", 0, OPTION_FLAG, NULL, offsetof(struct list_options, any_sort_key),
-     "not only those under our sort key"},
+     "locks under all sort keys, not only ours"},
     {0},
 };
 
@@ -224,7 +223,7 @@ static void print_header(const struct cli *cli)
            "AGE", "LEFT", "TOKEN", "HOLDER", style_off(cli->colors));
 }
 
-/* What a terminal shows of it, unless some are wide. */
+/* The number of characters, which is the width unless some are wide. */
 static size_t characters(const char *text)
 {
     size_t count = 0;
@@ -339,7 +338,7 @@ static int list(struct cli *cli, void *at)
     struct pages pages = {0};
     if (!cli_words(cli, 0, 0, "list takes no name; use --prefix, or holdfast get NAME"))
         return EXIT_USAGE;
-    if (given->all && given->held) return cli_usage("--all and --held contradict each other");
+    if (given->all && given->held) return cli_usage("--all and --held are mutually exclusive");
     int code = cli_open(cli, &(struct client_use){0}, &client, &error);
     if (code != 0) return cli_fail(cli, &error);
     code = read_all(client, given, &pages, &error);
@@ -365,9 +364,8 @@ const struct command command_list = {
     .name = "list",
     .summary = "show the locks that are held",
     .synopsis = "list [--prefix TEXT] [--all]",
-    .text =
-        "Shows the locks of the table that somebody holds, in the order of their names; with --all\n"
-        "also those that are free or expired. With -q their names alone.",
+    .text = "Shows the locks that are held, in the order of their names; with --all also free and\n"
+            "expired ones. With -q only their names are printed.",
     .examples = "  holdfast list\n  holdfast list --all --prefix customer-\n"
                 "  holdfast list -o json | jq -r '.locks[].name'",
     .options = list_options,
@@ -385,7 +383,7 @@ struct watch_options {
 
 static const struct option watch_options[] = {
     {"prefix", 'p', OPTION_TEXT, "TEXT", offsetof(struct watch_options, prefix),
-     "all locks whose names begin so (an empty one: all locks)"},
+     "all locks whose names begin with TEXT (empty: all locks)"},
     {"count", 'n', OPTION_NUMBER, "N", offsetof(struct watch_options, count),
      "exit after N changes"},
     {0},
@@ -454,7 +452,7 @@ static int watch_one(struct watching *watching, const struct watch_options *give
     struct hf_lock_info *info = NULL;
     struct hf_error error;
     int signal = 0;
-    /* A watcher says nothing of a store that does not answer; at least at first it must. */
+    /* A watcher does not report a store that does not answer: check at least once. */
     int code = hf_get(watching->client, watching->cli->arguments.at[0], &info, &error);
     hf_lock_info_free(info);
     if (code != 0 && code != HF_ERR_ABSENT) return cli_fail(watching->cli, &error);
@@ -522,8 +520,8 @@ static int watch(struct cli *cli, void *at)
     struct watching watching = {.cli = cli, .mutex = PTHREAD_MUTEX_INITIALIZER};
     struct hf_error error;
     if (given->prefix && cli->arguments.count > 0)
-        return cli_usage("watch a lock or a --prefix, not both");
-    if (!given->prefix && !cli_words(cli, 1, 1, "give the name of a lock, or --prefix"))
+        return cli_usage("give a lock or --prefix, not both");
+    if (!given->prefix && !cli_words(cli, 1, 1, "expected the name of a lock, or --prefix"))
         return EXIT_USAGE;
     int code = cli_open(cli, &(struct client_use){0}, &watching.client, &error);
     if (code != 0) return cli_fail(cli, &error);
@@ -537,8 +535,8 @@ const struct command command_watch = {
     .summary = "print the changes of a lock as they happen",
     .synopsis = "watch NAME\n       holdfast watch --prefix TEXT",
     .text = "Prints the state of a lock, and a line whenever it has changed, until it is\n"
-            "interrupted. What happens between two looks (--poll, default 1s) and is undone again\n"
-            "goes unseen.",
+            "interrupted. Changes that are undone between two polls (--poll, default 1s) are not\n"
+            "seen.",
     .examples = "  holdfast watch leader\n"
                 "  holdfast watch -o json --prefix job- | jq --unbuffered -r .lock.owner\n"
                 "  holdfast watch -n 1 nightly      its state now, and nothing more",

@@ -28,7 +28,7 @@ static const struct {
     const char *hint;
 } hints[] = {
     {HF_ERR_NO_TABLE, "create it with: holdfast table create"},
-    {HF_ERR_DENIED, "holdfast doctor tries out which permissions are missing"},
+    {HF_ERR_DENIED, "holdfast doctor shows which permissions are missing"},
 };
 
 int cli_exit_code(int error_code)
@@ -49,9 +49,9 @@ int cli_exit_code(int error_code)
     }
 }
 
-static bool says_json; /* -o json, as soon as that is known */
+static bool says_json; /* -o json, once that is known */
 
-/* Why the command fails: a line for people, or an object for programs. */
+/* Reports why the command fails: a line for people, or an object for programs. */
 static void complain(const char *name, const char *text, int exit_code)
 {
     struct hf_json_writer json;
@@ -154,7 +154,7 @@ int cli_finish_output(int exit_code)
 {
     bool good = fflush(stdout) == 0 && !ferror(stdout);
     if (!good && (write_error == EPIPE || errno == EPIPE))
-        return exit_code; /* nobody wants to know any more */
+        return exit_code; /* the reader has gone */
     if (good && !output_failed) return exit_code;
     cli_usage("cannot write: %s", good ? "out of memory" : strerror(errno));
     return exit_code ? exit_code : EXIT_UNAVAILABLE;
@@ -164,7 +164,7 @@ void json_text(struct hf_json_writer *json, const char *name, const char *text)
 {
     char safe[1200];
     hf__json_put_name(json, name);
-    if (text && !hf__utf8_valid(hf__slice_str(text))) { /* as good as it gets */
+    if (text && !hf__utf8_valid(hf__slice_str(text))) { /* best effort */
         size_t len = 0;
         for (; *text && len + 1 < sizeof safe; text++)
             safe[len++] = (char)(*text & 0x80 ? '?' : *text);
@@ -224,7 +224,7 @@ int cli_client_options(struct cli *cli, const struct client_use *use, struct hf_
         .session = use->detached ? HF_SESSION_OFF : HF_SESSION_AUTO,
         .warn_ms = use->detached ? HF_NONE : 0,
         .request_timeout_ms = settings->request_timeout_ms,
-        /* A file is cheap to look at. */
+        /* Polling a file is cheap. */
         .poll_limit_ms = settings->poll_ms                           ? settings->poll_ms
                          : strncmp(settings->store, "file:", 5) == 0 ? FILE_POLL_MS
                                                                      : 0,
@@ -263,7 +263,7 @@ int cli_open(struct cli *cli, const struct client_use *use, struct hf_client **r
 
 /* ---- help ---- */
 
-/* Words, broken at the width of a terminal; the first line begins in column `at`. */
+/* Prints words, wrapped at the width of a terminal; the first line begins in column `at`. */
 static void print_wrapped(const char *text, size_t at)
 {
     enum { INDENT = 30, WIDTH = 79 };
@@ -315,20 +315,20 @@ static int help_for(const struct command *command)
 static int general_help(void)
 {
     puts("Usage: holdfast [OPTION…] COMMAND …\n\n"
-         "Only one of you at a time: locks for programs on many machines, kept in DynamoDB\n"
+         "Distributed locks for programs on many machines, kept in DynamoDB\n"
          "or in a file.\n\nCommands:");
     for (int i = 0; i < COMMANDS; i++)
         printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
     print_options("Options of all commands; each is also a variable (HOLDFAST_STORE) and a line of "
                   "a\nconfiguration file (store = …):",
                   settings_options);
-    puts("\nDurations read 500ms, 30s, 5m, 1h30m; a bare number is seconds.\n\n"
+    puts("\nDurations are written as 500ms, 30s, 5m, 1h30m; a bare number is seconds.\n\n"
          "Examples:\n"
          "  holdfast run nightly -- ./report.sh     one machine at a time\n"
          "  holdfast run -n deploy -- ./deploy.sh   or not at all\n"
          "  holdfast list                           who holds what\n"
          "  holdfast doctor                         is everything in order?\n\n"
-         "holdfast COMMAND --help says more, and so does man holdfast.");
+         "For more, see holdfast COMMAND --help and man holdfast.");
     return cli_finish_output(0);
 }
 
@@ -353,7 +353,7 @@ static bool all_flags(const char *letters)
     return true;
 }
 
-/* The first word that is no option, nor an option's value. */
+/* The first word that is neither an option nor an option's value. */
 static const struct command *peek_command(char **arguments, int count, const char **ret_word)
 {
     *ret_word = NULL;
@@ -403,7 +403,8 @@ static int dispatch(struct cli *cli, const struct command *command)
     if (code != 0) return cli_fail(cli, &error);
     cli->colors = terminal_colors(cli->settings.color);
     if (command->needs_store && strncmp(cli->settings.store, "memory:", 7) == 0)
-        return cli_usage("memory: is gone with this process: nobody else could see the lock");
+        return cli_usage(
+            "a memory: store is private to this process; use a store that others can see");
     if (command->holds_nothing) wake_let_signals_end();
     return cli_finish_output(command->run(cli, options));
 }
@@ -419,7 +420,7 @@ static void open_standard_files(void)
 int main(int argc, char **argv)
 {
     struct cli cli = {.arguments = {argv + 1, argc > 0 ? argc - 1 : 0}};
-    char *given[ARGUMENTS_MOST + 1] = {0}; /* options are moved about */
+    char *given[ARGUMENTS_MOST + 1] = {0}; /* parsing reorders argv */
     for (int i = 0; i < argc && i < ARGUMENTS_MOST; i++) given[i] = argv[i];
     cli.given = argc <= ARGUMENTS_MOST ? given : NULL;
     const char *word;
@@ -455,7 +456,7 @@ int main(int argc, char **argv)
             code = print_version();
         } else {
             code = cli.settings.help ? general_help()
-                                     : cli_usage("which command? See holdfast --help");
+                                     : cli_usage("no command given; see holdfast --help");
         }
     }
     hf__arena_free(&cli.arena);

@@ -11,14 +11,14 @@ enum { MOMENT_SIZE = 40 };
  * years. */
 bool duration_parse(const char *text, int64_t *ret_ms);
 
-/* "850 ms", "12 s", "3m20s", "2h5m", "4d3h": as much as the eye needs. */
+/* "850 ms", "12 s", "3m20s", "2h5m", "4d3h": two units at most. */
 const char *duration_print(int64_t ms, char ret[MOMENT_SIZE]);
 
 /* 2026-11-16T02:10:05.123Z */
 const char *moment_print(int64_t unix_ms, char ret[MOMENT_SIZE]);
 
 int64_t wall_ms(void);
-/* Never jumps, and counts while the machine sleeps. */
+/* Never jumps, and runs on while the machine is suspended. */
 int64_t boot_ms(void);
 
 #endif

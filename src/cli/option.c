@@ -50,7 +50,7 @@ static const struct option *find_letter(const struct option_set *set, char lette
     return NULL;
 }
 
-/* Where the reader stands. */
+/* The state of the parser. */
 struct reader {
     const struct option_set *sets;
     size_t set_count;
@@ -109,7 +109,7 @@ int options_take(const struct option_set *sets, size_t set_count, struct argumen
                  int ends_at, struct hf_error *reterr)
 {
     struct reader reader = {sets, set_count, arguments->at, arguments->at + arguments->count};
-    char **words = arguments->at; /* those that stay are moved to the front */
+    char **words = arguments->at; /* the remaining words are moved to the front */
     int count = 0, code = 0;
     while (reader.at < reader.end && code == 0) {
         char *text = *reader.at;

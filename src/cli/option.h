@@ -1,5 +1,5 @@
 /*
- * Options of a command line: tables that say what there is, and one reader for all of them.
+ * Options of a command line: tables that describe them, and one parser for all tables.
  *
  *   --name VALUE  --name=VALUE  --flag  -w VALUE  -wVALUE  -nx  --
  */
@@ -20,12 +20,12 @@ struct option {
     const char *name; /* without dashes */
     char letter;      /* 0: none */
     enum option_kind kind;
-    const char *argument; /* what the help calls its value; NULL: a flag */
+    const char *argument; /* the name of its value in the help; NULL: a flag */
     size_t offset;        /* in the struct that is filled */
-    const char *help;     /* NULL: not shown, as it is another name of something */
+    const char *help;     /* NULL: not shown, since it is another name of an option */
 };
 
-/* A table, and what it fills. */
+/* A table, and the struct that it fills. */
 struct option_set {
     const struct option *options; /* ends with an empty one */
     void *target;
@@ -36,14 +36,14 @@ struct arguments {
     int count;
 };
 
-/* `text` as an option of this kind wants it. */
+/* Converts `text` to the kind of the option. */
 int option_set_value(const struct option *option, void *target, const char *text,
                      struct hf_error *reterr);
 
 /*
- * Takes all options, also those behind words, and leaves the words. With `ends_at` > 0 the words
- * from that one on belong to somebody else's command line: nothing of them is looked at, and a --
- * before them is dropped. What is left ends with a NULL, as argv does.
+ * Takes all options, even those after words, and leaves the words. With `ends_at` > 0 the words
+ * from that one on belong to another command line: they are not examined, and a -- before them is
+ * dropped. The remaining words end with a NULL, like argv.
  */
 int options_take(const struct option_set *sets, size_t set_count, struct arguments *arguments,
                  int ends_at, struct hf_error *reterr);

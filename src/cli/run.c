@@ -15,7 +15,7 @@ enum { CLOSE_MS = 5000 };
 
 struct options {
     bool try;
-    int64_t wait_ms; /* -1: for ever */
+    int64_t wait_ms; /* -1: no limit */
     const char *wait_text;
     bool shared;
     bool exclusive;
@@ -32,14 +32,14 @@ struct options {
 #define AT(member) offsetof(struct options, member)
 
 static const struct option options[] = {
-    {"nonblock", 'n', OPTION_FLAG, NULL, AT(try), "do not wait; fail if somebody holds the lock"},
+    {"nonblock", 'n', OPTION_FLAG, NULL, AT(try), "do not wait; fail if the lock is held"},
     {"nb", 0, OPTION_FLAG, NULL, AT(try), NULL},
     {"wait", 'w', OPTION_TEXT, "DUR", AT(wait_text), "maximum time to wait (default: forever)"},
     {"timeout", 0, OPTION_TEXT, "DUR", AT(wait_text), NULL},
     {"shared", 's', OPTION_FLAG, NULL, AT(shared), "hold it together with other shared holders"},
     {"exclusive", 'x', OPTION_FLAG, NULL, AT(exclusive), "hold it alone (the default)"},
     {"exclusive", 'e', OPTION_FLAG, NULL, AT(exclusive), NULL},
-    {"limit", 0, OPTION_NUMBER, "N", AT(limit), "a semaphore: at most N hold it"},
+    {"limit", 0, OPTION_NUMBER, "N", AT(limit), "a semaphore with at most N holders"},
     {"conflict-exit-code", 'E', OPTION_TEXT, "CODE", AT(conflict_text),
      "exit code if the lock was not acquired (default: 1)"},
     {"command", 'c', OPTION_TEXT, "STR", AT(shell), "run with sh -c"},
@@ -51,13 +51,13 @@ static const struct option options[] = {
     {0},
 };
 
-/* What the options mean; a message and false if they mean nothing. */
+/* Interprets the options; a message and false if they are invalid. */
 static bool check(struct options *given)
 {
     given->conflict_code = EXIT_NOT_ACQUIRED;
     given->wait_ms = HF_FOREVER;
     if (given->unlock) {
-        cli_usage("a lock ends with its command; to take one away from somebody, use "
+        cli_usage("a lock ends with its command; to release another holder's lock, use "
                   "holdfast release --force");
         return false;
     }
@@ -67,23 +67,23 @@ static bool check(struct options *given)
         return false;
     }
     if (given->try && given->wait_text) {
-        cli_usage("-n does not wait and -w does: give one of them");
+        cli_usage("-n and -w are mutually exclusive");
         return false;
     }
     if (given->try) given->wait_ms = 0;
     if (given->shared && given->exclusive) {
-        cli_usage("-s and -x contradict each other: give one of them");
+        cli_usage("-s and -x are mutually exclusive");
         return false;
     }
     if (given->exclusive && given->limit > 0) {
-        cli_usage("-x and --limit contradict each other: give one of them");
+        cli_usage("-x and --limit are mutually exclusive");
         return false;
     }
     return !given->conflict_text ||
            cli_parse_exit_code(given->conflict_text, &given->conflict_code);
 }
 
-/* The command: the words behind the name, or what -c says. */
+/* The command: the words after the name, or the argument of -c. */
 static char **command_line(struct cli *cli, const struct options *given)
 {
     static char dash_c[] = "-c", sh[] = "/bin/sh";
@@ -93,14 +93,14 @@ static char **command_line(struct cli *cli, const struct options *given)
     const char *shell = given->shell;
     if (!shell && count >= 1 && strcmp(words[0], "-c") == 0) { /* flock FILE -c STR */
         if (count != 2) {
-            cli_usage("-c needs one word, and nothing behind it");
+            cli_usage("-c takes one argument, and nothing after it");
             return NULL;
         }
         shell = words[1];
         count = 0;
     }
     if (shell && count > 0) {
-        cli_usage("give a command or -c, not both");
+        cli_usage("use a command or -c, not both");
         return NULL;
     }
     if (!shell) {
@@ -132,12 +132,12 @@ static int run_locked(struct cli *cli, struct hf_client *client, const struct op
     const char *outer = getenv("HOLDFAST_LOCK");
     if (outer && strcmp(outer, name) == 0 && given->wait_ms > 0 && !given->shared && !given->limit)
         cli_note(cli,
-                 "this runs under a lock \"%s\" already: if it is the same, it waits for itself",
+                 "already running under a lock \"%s\"; if it is the same one, this wait cannot end",
                  name);
     int code = await_lock(cli, client, name, &await, &how, &lock, &signal, &error);
     if (signal == SIGINT && foreground_is_ours()) cli->dies_of = SIGINT;
     if (signal) return EXIT_BY_SIGNAL + signal;
-    if (code == HF_ERR_OTHER_LIMIT) { /* that is a mistake, and no conflict */
+    if (code == HF_ERR_OTHER_LIMIT) { /* a mistake of the caller, not a conflict */
         cli_fail(cli, &error);
         return EXIT_USAGE;
     }
@@ -152,11 +152,11 @@ static int run_locked(struct cli *cli, struct hf_client *client, const struct op
     code = guard_release(lock, &error);
     if (code != 0 && code != HF_ERR_LOST && !result.lost)
         cli_note(cli,
-                 "lock \"%s\": the store did not confirm its release; it is free when its "
-                 "lease has passed",
+                 "lock \"%s\": the store did not confirm its release; it expires with its "
+                 "lease",
                  name);
     if (code == HF_ERR_LOST && !result.lost && result.was_started) {
-        cli_note(cli, "lock \"%s\": it was lost while the command ran", name);
+        cli_note(cli, "lock \"%s\": lost while the command ran", name);
         result.exit_code = EXIT_LOST;
     }
     hf_lock_unref(lock);
@@ -196,7 +196,7 @@ const struct command command_run = {
     .text =
         "Acquires the lock NAME, runs the command, and releases the lock. If the lock is about\n"
         "to be lost, the command and all that it has started get SIGTERM, and SIGKILL before\n"
-        "the lease ends. The flags of flock(1) that make sense here mean the same.\n\n"
+        "the lease ends. Flags of flock(1) that apply here have the same meaning.\n\n"
         "The command sees HOLDFAST_LOCK, HOLDFAST_TOKEN and HOLDFAST_OWNER.\n\n"
         "Exit code: that of the command, or 128 + signal; 1 (-E) not acquired; 64 wrong usage;\n"
         "69 the store cannot be used; 75 the lock was lost; 126, 127 the command cannot be\n"

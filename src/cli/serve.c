@@ -9,33 +9,32 @@
 static const struct option options[] = {
     {"listen", 0, OPTION_TEXT, "ADDRESS:PORT", AT(listen), "default: 127.0.0.1:8080"},
     {"metrics-listen", 0, OPTION_TEXT, "ADDRESS:PORT", AT(metrics_listen),
-     "a port of their own for /metrics, /healthz and /readyz, without TLS"},
+     "separate port for /metrics, /healthz and /readyz, without TLS"},
     {"tls-cert", 0, OPTION_TEXT, "FILE", AT(tls_cert), "certificate chain, PEM"},
     {"tls-key", 0, OPTION_TEXT, "FILE", AT(tls_key), "its private key, PEM"},
     {"client-ca", 0, OPTION_TEXT, "FILE", AT(client_ca),
-     "callers may show certificates signed by it; their common name is the owner"},
+     "callers may use certificates signed by it; the common name is the owner"},
     {"tokens", 0, OPTION_TEXT, "FILE", AT(tokens),
      "bearer tokens: lines of TOKEN OWNER, or TOKEN OWNER admin"},
     {"jwt-issuer", 0, OPTION_TEXT, "URL", AT(jwt_issuer),
      "JWTs of this issuer; finds its keys by OpenID discovery"},
-    {"jwt-jwks", 0, OPTION_TEXT, "URL", AT(jwt_jwks), "the key set, if not by discovery"},
-    {"jwt-audience", 0, OPTION_TEXT, "TEXT", AT(jwt_audience), "that a JWT must be meant for"},
+    {"jwt-jwks", 0, OPTION_TEXT, "URL", AT(jwt_jwks), "URL of the key set, instead of discovery"},
+    {"jwt-audience", 0, OPTION_TEXT, "TEXT", AT(jwt_audience), "audience that a JWT must have"},
     {"jwt-leeway", 0, OPTION_DURATION, "DUR", AT(jwt_leeway_ms),
      "how far the issuer's clock may be off (default: 60s)"},
     {"admin", 0, OPTION_TEXT, "OWNERS", AT(admins), "comma-separated owners who may force-release"},
     {"admin-claim", 0, OPTION_TEXT, "NAME=VALUE", AT(admin_claim),
-     "of a JWT that says so (default: scope=holdfast:admin)"},
-    {"rules", 0, OPTION_TEXT, "FILE", AT(rules),
-     "who may do what on which locks: lines of WHO RIGHTS NAME…"},
+     "claim of a JWT that does the same (default: scope=holdfast:admin)"},
+    {"rules", 0, OPTION_TEXT, "FILE", AT(rules), "access rules: lines of WHO RIGHTS NAME…"},
     {"rights-claim", 0, OPTION_TEXT, "NAME", AT(rights_claim),
-     "of a JWT that has rights in it: RIGHTS NAME…"},
-    {"check", 0, OPTION_FLAG, NULL, AT(check), "check settings and files, and end"},
+     "claim of a JWT that contains rights: RIGHTS NAME…"},
+    {"check", 0, OPTION_FLAG, NULL, AT(check), "check settings and files, then exit"},
     {"no-auth", 0, OPTION_FLAG, NULL, AT(no_auth),
-     "everybody may do everything, also beyond this machine"},
+     "allow everything to every caller, even from other machines"},
     {"allow-host", 0, OPTION_TEXT, "NAMES", AT(allow_host),
      "without authentication: comma-separated host names that requests may use; * for any"},
     {"v1-table", 0, OPTION_TEXT, "NAME", AT(v1_table),
-     "of v1's locks (default: lockservice; with --format lockservice, the store's)"},
+     "table of v1's locks (default: lockservice; with --format lockservice, the store's)"},
     {"threads", 0, OPTION_NUMBER, "N", AT(threads),
      "no effect: one loop serves all connections; accepted for older configurations"},
     {"max-connections", 0, OPTION_NUMBER, "N", AT(max_connections), "default: 10000"},
@@ -43,30 +42,30 @@ static const struct option options[] = {
      "default: no limit; beyond this machine 1000"},
     {"max-waiters", 0, OPTION_NUMBER, "N", AT(max_waiters), "acquires at a time (default: 10000)"},
     {"max-waiters-per-caller", 0, OPTION_NUMBER, "N", AT(max_waiters_per_caller),
-     "likewise, of one owner (default: no limit; beyond this machine 1000)"},
+     "likewise, per owner (default: no limit; beyond this machine 1000)"},
     {"max-sessions", 0, OPTION_NUMBER, "N", AT(max_sessions), "default: 10000"},
     {"max-sessions-per-caller", 0, OPTION_NUMBER, "N", AT(max_sessions_per_caller),
-     "likewise, of one owner (default: no limit; beyond this machine 1000)"},
+     "likewise, per owner (default: no limit; beyond this machine 1000)"},
     {"max-streams-per-caller", 0, OPTION_NUMBER, "N", AT(max_streams_per_caller),
-     "event streams of one owner (default: no limit; beyond this machine 100)"},
+     "event streams per owner (default: no limit; beyond this machine 100)"},
     {"max-locks-per-caller", 0, OPTION_NUMBER, "N", AT(max_locks_per_caller),
-     "held or asked for by one owner (default: no limit; beyond this machine 100000)"},
+     "held or asked for, per owner (default: no limit; beyond this machine 100000)"},
     {"max-data-per-caller", 0, OPTION_NUMBER, "BYTES", AT(max_data_per_caller),
      "stored with those (default: no limit; beyond this machine 64 MiB)"},
     {"max-lease", 0, OPTION_DURATION, "DUR", AT(max_lease_ms),
-     "of callers who are not administrators (default: 24h)"},
+     "longest lease of callers who are not administrators (default: 24h)"},
     {"rate", 0, OPTION_NUMBER, "N", AT(rate), "requests per second (default: no limit)"},
-    {"rate-per-caller", 0, OPTION_NUMBER, "N", AT(rate_per_caller), "likewise, of one owner"},
+    {"rate-per-caller", 0, OPTION_NUMBER, "N", AT(rate_per_caller), "likewise, per owner"},
     {"client-timeout", 0, OPTION_DURATION, "DUR", AT(client_timeout_ms),
      "for a request to arrive, and for its answer to be read (default: 30s)"},
     {"look", 0, OPTION_DURATION, "DUR", AT(look_ms),
-     "how often the table is looked at for the page (default: 1s, DynamoDB 5s)"},
+     "how often the table is polled for events (default: 1s, DynamoDB 5s)"},
     {"drain", 0, OPTION_DURATION, "DUR", AT(drain_ms),
      "time for requests under way to finish when stopped (default: 10s)"},
     {0},
 };
 
-/* What LockServiceCentral calls it. */
+/* LockServiceCentral's names of these options. */
 static const struct {
     const char *variable;
     const char *option;
@@ -132,12 +131,12 @@ static int serve(struct cli *cli, void *at)
 {
     struct serve_options *given = at;
     struct hf_error error;
-    if (!cli_words(cli, 0, 0, "no words")) return EXIT_USAGE;
+    if (!cli_words(cli, 0, 0, "serve takes no arguments")) return EXIT_USAGE;
     if (from_environment(given, &error) != 0) return cli_usage("%s", error.message);
     if (!given->tls_cert != !given->tls_key)
-        return cli_usage("give --tls-cert and --tls-key, or neither");
+        return cli_usage("use both --tls-cert and --tls-key, or neither");
     if (given->client_ca && !given->tls_cert)
-        return cli_usage("client certificates come over TLS: give --tls-cert and --tls-key");
+        return cli_usage("--client-ca needs TLS; use --tls-cert and --tls-key");
     if (!given->listen) given->listen = "127.0.0.1:8080";
     return serve_run(cli, given);
 }
@@ -147,7 +146,7 @@ const struct command command_serve = {
     .summary = "run the lock service: HTTP APIs, live page, metrics",
     .synopsis = "serve [--listen ADDRESS:PORT] [OPTION…]",
     .text =
-        "Serves locks over HTTP, on one port: v2 (/v2/locks, /openapi.yaml says all of it), v1\n"
+        "Serves locks over HTTP, on one port: v2 (/v2/locks, see /openapi.yaml), v1\n"
         "(LockServiceCentral's), the DynamoDB API (on a file store), a live page (/), metrics\n"
         "(/metrics), /healthz and /readyz.\n\n"
         "Beyond this machine it listens only with authentication: --tokens, --jwt-issuer,\n"
@@ -155,7 +154,7 @@ const struct command command_serve = {
         "HOLDFAST_TLS_CERT for --tls-cert. LockServiceCentral's JWT_ISSUER, JWT_JWKS,\n"
         "JWT_AUDIENCE, AUTHENTICATION_DISABLED and LOCKER_DYNAMODB_… work too.\n\n"
         "One line of JSON per request goes to standard error; with --quiet, failures only.\n"
-        "SIGTERM stops it: those who wait are sent away, locks stay as they are. SIGHUP reads\n"
+        "SIGTERM stops it: waiting callers are refused, locks stay held. SIGHUP reads\n"
         "certificates, tokens, rules and keys again. A socket from systemd is used if there is one.",
     .examples = "  holdfast serve\n"
                 "  holdfast serve --listen 0.0.0.0:8443 --tls-cert c.pem --tls-key k.pem \\\n"

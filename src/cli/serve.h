@@ -6,12 +6,12 @@
 
 struct serve_options {
     const char *listen;
-    const char *metrics_listen; /* NULL: with the rest */
+    const char *metrics_listen; /* NULL: on the same port */
     const char *tls_cert;
     const char *tls_key;
     const char *client_ca;
     bool no_auth;
-    const char *no_auth_by; /* the variable that says so; NULL: --no-auth */
+    const char *no_auth_by; /* the variable that disables it; NULL: --no-auth */
     bool auth_wanted;       /* AUTHENTICATION_DISABLED=false */
     const char *allow_host;
     const char *tokens;
@@ -43,7 +43,7 @@ struct serve_options {
     int64_t drain_ms;
 };
 
-/* In this program, or in the one that can. */
+/* In this process, or by executing holdfast-serve. */
 int serve_run(struct cli *cli, struct serve_options *options);
 
 #endif

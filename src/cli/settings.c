@@ -18,42 +18,44 @@ enum { CONFIG_MAX = 64 * 1024, VARIABLE_MAX = 64 };
 const struct option settings_options[] = {
     {"store", 0, OPTION_TEXT, "URL", AT(store),
      "file:PATH, https://HOST or dynamodb://TABLE?region=REGION (default: your own file)"},
-    {"token-file", 0, OPTION_TEXT, "FILE", AT(token_file), "https: the token to show the service"},
+    {"token-file", 0, OPTION_TEXT, "FILE", AT(token_file),
+     "https: file with the token for the service"},
     {"ca", 0, OPTION_TEXT, "FILE", AT(ca), "https: certificates to trust instead of the system's"},
-    {"client-cert", 0, OPTION_TEXT, "FILE", AT(client_cert), "https: the certificate to show"},
+    {"client-cert", 0, OPTION_TEXT, "FILE", AT(client_cert), "https: the client certificate"},
     {"client-key", 0, OPTION_TEXT, "FILE", AT(client_key), "https: its key (default: same file)"},
     {"format", 0, OPTION_TEXT, "NAME", AT(format),
-     "of the table, if other lock clients use it too (default: holdfast)"},
-    {"table", 0, OPTION_TEXT, "NAME", AT(table), "instead of the one that the store names"},
+     "table format, if other lock clients use it too (default: holdfast)"},
+    {"table", 0, OPTION_TEXT, "NAME", AT(table), "table name, instead of the store's"},
     {"owner", 0, OPTION_TEXT, "TEXT", AT(owner), "who holds the locks (default: user@host:pid)"},
     {"lease", 0, OPTION_DURATION, "DUR", AT(lease_ms),
      "how long a lock outlives its holder's last sign of life (default: 20s)"},
-    {"output", 'o', OPTION_TEXT, "text|json", AT(output), "how to print (default: text)"},
+    {"output", 'o', OPTION_TEXT, "text|json", AT(output), "output format (default: text)"},
     {"color", 0, OPTION_TEXT, "WHEN", AT(color), "auto, always or never"},
     {"quiet", 'q', OPTION_FLAG, NULL, AT(quiet), "print less"},
-    {"verbose", 'v', OPTION_FLAG, NULL, AT(verbose), "say what happens"},
+    {"verbose", 'v', OPTION_FLAG, NULL, AT(verbose), "report what happens"},
     {"config", 0, OPTION_TEXT, "FILE", AT(config), "read this instead of your own configuration"},
     {"request-timeout", 0, OPTION_DURATION, "DUR", AT(request_timeout_ms),
-     "for one request (default: a fifth of the lease, at most 3s)"},
+     "time limit of one request (default: a fifth of the lease, at most 3s)"},
     {"poll", 0, OPTION_DURATION, "DUR", AT(poll_ms),
-     "the longest time between looks at a lock (default: 1s)"},
+     "maximum time between polls of a lock (default: 1s)"},
     {"skew", 0, OPTION_DURATION, "DUR", AT(skew_ms), "how far the clocks of clients may differ"},
-    {"key-name", 0, OPTION_TEXT, "NAME", AT(key_name), "of the table's partition key"},
-    {"key-type", 0, OPTION_TEXT, "S|N|B", AT(key_type), "of the table's partition key"},
-    {"sort-key", 0, OPTION_TEXT, "NAME=VALUE", AT(sort_key), "of the table, and of our locks"},
-    {"key-prefix", 0, OPTION_TEXT, "TEXT", AT(key_prefix), "before every lock name"},
-    {"fencing", 0, OPTION_FLAG, NULL, AT(fencing), "dlock: with tokens"},
+    {"key-name", 0, OPTION_TEXT, "NAME", AT(key_name), "name of the table's partition key"},
+    {"key-type", 0, OPTION_TEXT, "S|N|B", AT(key_type), "type of the table's partition key"},
+    {"sort-key", 0, OPTION_TEXT, "NAME=VALUE", AT(sort_key),
+     "sort key of the table, and its value in our locks"},
+    {"key-prefix", 0, OPTION_TEXT, "TEXT", AT(key_prefix), "prefix of every lock name"},
+    {"fencing", 0, OPTION_FLAG, NULL, AT(fencing), "dlock: use fencing tokens"},
     {"keep-on-release", 0, OPTION_FLAG, NULL, AT(keep_on_release),
      "awslabs, dynamolock: keep released records"},
     {"trust-clock", 0, OPTION_FLAG, NULL, AT(trust_clock), "fail-open: trust all clocks"},
     {"hold-on-unavailable", 0, OPTION_FLAG, NULL, AT(hold_on_unavailable),
      "awslabs: keep locks while the store answers 503"},
-    {"help", 'h', OPTION_FLAG, NULL, AT(help), "show this"},
+    {"help", 'h', OPTION_FLAG, NULL, AT(help), "show this help"},
     {"version", 'V', OPTION_FLAG, NULL, AT(version), "show the version"},
     {0},
 };
 
-/* These are for the command line alone. */
+/* These are allowed on the command line only. */
 static bool is_momentary(const struct option *option)
 {
     static const char *const names[] = {"config", "help", "version"};
@@ -155,7 +157,7 @@ static int take_line(struct settings *settings, struct hf_arena *arena, struct h
     size_t len = equals ? (size_t)(equals - line.ptr) : line.len;
     struct hf_slice name = trim(hf__slice(line.ptr, len));
     const struct option *option = find(name);
-    if (!equals) return hf__error_set(reterr, HF_ERR_SYNTAX, "%s: write NAME = VALUE", where);
+    if (!equals) return hf__error_set(reterr, HF_ERR_SYNTAX, "%s: expected NAME = VALUE", where);
     if (!option)
         return hf__error_set(reterr, HF_ERR_SYNTAX,
                              "%s: unknown setting \"%.*s\"; see holdfast --help", where,
@@ -168,7 +170,7 @@ int settings_read(struct settings *settings, struct hf_arena *arena, struct hf_s
                   const char *path, struct hf_error *reterr)
 {
     if (!hf__utf8_valid(text) || (text.len && memchr(text.ptr, '\0', text.len)))
-        return hf__error_set(reterr, HF_ERR_SYNTAX, "%s: is not a text in UTF-8", path);
+        return hf__error_set(reterr, HF_ERR_SYNTAX, "%s: not UTF-8 text", path);
     int code = 0;
     for (int number = 1; text.len > 0 && code == 0; number++) {
         const char *newline = memchr(text.ptr, '\n', text.len);
@@ -235,7 +237,7 @@ static int default_store(struct settings *settings, struct hf_arena *arena, stru
     bool fits = !encoded.failed && len < (int)sizeof settings->default_store;
     hf__buf_free(&encoded);
     if (!fits || strlen(directory) >= sizeof settings->default_directory)
-        return hf__error_set(reterr, HF_ERR_INVALID, "%.200s… is too long a path", directory);
+        return hf__error_set(reterr, HF_ERR_INVALID, "path too long: %.200s…", directory);
     snprintf(settings->default_directory, sizeof settings->default_directory, "%s", directory);
     settings->store = settings->default_store;
     settings->store_from = "default";
@@ -249,18 +251,17 @@ static int check(struct settings *settings, struct hf_error *reterr)
     settings->json = strcmp(output, "json") == 0;
     settings->color = color;
     if (!settings->json && strcmp(output, "text") != 0)
-        return hf__error_set(reterr, HF_ERR_INVALID, "output is text or json, not \"%.64s\"",
-                             output);
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "invalid output \"%.64s\": expected text or json", output);
     if (strcmp(color, "auto") != 0 && strcmp(color, "always") != 0 && strcmp(color, "never") != 0)
         return hf__error_set(reterr, HF_ERR_INVALID,
-                             "color is auto, always or never, not \"%.64s\"", color);
+                             "invalid color \"%.64s\": expected auto, always or never", color);
     if (settings->key_type && strlen(settings->key_type) != 1)
-        return hf__error_set(reterr, HF_ERR_INVALID, "a key's type is S, N or B, not \"%.64s\"",
-                             settings->key_type);
+        return hf__error_set(reterr, HF_ERR_INVALID,
+                             "invalid key type \"%.64s\": expected S, N or B", settings->key_type);
     if (settings->sort_key && !strchr(settings->sort_key, '='))
         return hf__error_set(reterr, HF_ERR_INVALID,
-                             "a sort key is given as NAME=VALUE, not \"%.64s\"",
-                             settings->sort_key);
+                             "invalid sort key \"%.64s\": expected NAME=VALUE", settings->sort_key);
     return 0;
 }
 
@@ -291,9 +292,9 @@ int settings_make_store(const struct settings *settings, struct hf_error *reterr
         *at = '\0';
         struct stat info;
         int failed = mkdir(path, is_last ? 0700 : 0755) == 0 || errno == EEXIST ? 0 : errno;
-        if (failed && stat(path, &info) != 0) /* one on a read-only disk may well be there */
+        if (failed && stat(path, &info) != 0) /* it may exist on a read-only disk */
             return hf__error_set(reterr, HF_ERR_IO,
-                                 "cannot make %s: %s; name another store with --store", path,
+                                 "cannot create %s: %s; use another store with --store", path,
                                  strerror(failed));
         if (is_last) return 0;
         *at = '/';

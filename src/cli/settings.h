@@ -1,9 +1,9 @@
 /*
- * What holds for all commands: which store, which format, who we are, how to print.
+ * Settings of all commands: the store, its format, the owner, the output.
  *
  * Each setting is an option (--store), a variable (HOLDFAST_STORE) and a line in a configuration
- * file (store = …). The first that gives it wins: the option, the variable, the user's file
- * ($XDG_CONFIG_HOME/holdfast/config, or what --config names), /etc/holdfast/config.
+ * file (store = …). The first one found wins: the option, the variable, the user's file
+ * ($XDG_CONFIG_HOME/holdfast/config, or the one that --config names), /etc/holdfast/config.
  */
 #ifndef HF_CLI_SETTINGS_H
 #define HF_CLI_SETTINGS_H
@@ -39,23 +39,23 @@ struct settings {
     bool trust_clock;
     bool hold_on_unavailable;
 
-    uint64_t decided;         /* a bit for each option that a variable or a file has settled */
+    uint64_t decided;         /* a bit for each option that a variable or a file has set */
     bool json;                /* of `output` */
-    const char *store_from;   /* where the store was named, for doctor */
+    const char *store_from;   /* where the store was set, for doctor */
     char default_store[1088]; /* of the user, or of root */
     char default_directory[1024];
 };
 
 extern const struct option settings_options[];
 
-/* Fills in from the environment and the files what no option gave. */
+/* Fills in from the environment and the files whatever no option has set. */
 int settings_complete(struct settings *settings, struct hf_arena *arena, struct hf_error *reterr);
 
 /* The lines of a configuration file; `path` is for messages. */
 int settings_read(struct settings *settings, struct hf_arena *arena, struct hf_slice text,
                   const char *path, struct hf_error *reterr);
 
-/* Makes the directory of the default store, for its user alone. */
+/* Creates the directory of the default store, accessible to its user only. */
 int settings_make_store(const struct settings *settings, struct hf_error *reterr);
 
 #endif

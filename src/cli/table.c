@@ -32,9 +32,10 @@ static int create(struct cli *cli, struct hf_client *client, const struct option
         how.read_units = given->read_units ? given->read_units : UNITS;
         how.write_units = given->write_units ? given->write_units : UNITS;
     } else if (given->billing && strcmp(given->billing, "on-demand") != 0) {
-        return cli_usage("--billing is on-demand or provisioned, not \"%s\"", given->billing);
+        return cli_usage("invalid --billing \"%s\": expected on-demand or provisioned",
+                         given->billing);
     } else if (given->read_units || given->write_units) {
-        return cli_usage("capacity needs --billing provisioned");
+        return cli_usage("--read-units and --write-units need --billing provisioned");
     }
     int code = hf_table_create(client, &how, &error);
     if (code != 0) return cli_fail(cli, &error);
@@ -123,7 +124,7 @@ static int table(struct cli *cli, void *at)
 {
     struct hf_client *client;
     struct hf_error error;
-    if (!cli_words(cli, 1, 1, "table create, describe, check or sweep")) return EXIT_USAGE;
+    if (!cli_words(cli, 1, 1, "expected table create, describe, check or sweep")) return EXIT_USAGE;
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(verbs[i].name, cli->arguments.at[0]) != 0) continue;
         int code = cli_open(cli, &(struct client_use){0}, &client, &error);
@@ -141,13 +142,13 @@ const struct command command_table = {
     .summary = "create, describe, check or sweep the table of the locks",
     .synopsis = "table create [--billing MODE]\n       holdfast table describe|check|sweep",
     .text =
-        "create    makes the table that the store names, with the key of the format, and turns\n"
+        "create    creates the table that the store names, with the key of the format, and turns\n"
         "          its time to live on; a table that exists is left as it is\n"
         "describe  shows it\n"
         "check     says whether its key fits the format: exit code 0, or 1\n"
-        "sweep     deletes what the table's time to live has not deleted yet: records released\n"
+        "sweep     deletes what time to live has not deleted yet: records released\n"
         "          more than a day ago, and sessions that ended as long ago\n\n"
-        "The file store makes its table by itself.",
+        "The file store creates its table by itself.",
     .examples = "  holdfast --store 'dynamodb://locks?region=eu-west-1' table create\n"
                 "  holdfast --store 'dynamodb://locks' --format awslabs table check",
     .options = options,

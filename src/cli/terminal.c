@@ -51,7 +51,7 @@ static void write_now(const char *text, size_t len)
     (void)done;
 }
 
-/* Bytes that would do something to a terminal become ?. */
+/* Control bytes become ?. */
 static size_t copy_safely(char *ret, size_t size, const char *text)
 {
     size_t len = 0;
@@ -71,13 +71,13 @@ void say_whole(const char *line)
     struct iovec parts[] = {{(void *)(uintptr_t)line, strlen(line)}, {&newline, 1}};
     pthread_mutex_lock(&say_mutex);
     ssize_t written = writev(STDERR_FILENO, parts, 2);
-    (void)written; /* nobody reads it */
+    (void)written; /* the reader has gone */
     pthread_mutex_unlock(&say_mutex);
 }
 
 static void say(const char *prefix, const char *text)
 {
-    char line[8192]; /* an object of JSON is never cut: every byte of its message may be escaped */
+    char line[8192]; /* JSON is never cut: every byte of its message may be escaped */
     pthread_mutex_lock(&say_mutex);
     size_t len =
         (size_t)snprintf(line, sizeof line, "%s%s", progress_is_shown ? "\r\033[K" : "", prefix);

@@ -26,9 +26,9 @@ void wake_init(void)
 {
     sigset_t mask;
     sigemptyset(&mask);
-    signal(SIGCHLD, SIG_DFL); /* ignored, children would vanish without a word */
+    signal(SIGCHLD, SIG_DFL); /* if ignored, children would vanish unnoticed */
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        /* What our caller ignores (nohup) stays ignored, by us and by the child. */
+        /* Signals that our caller ignores (nohup) stay ignored, by us and by the child. */
         if (!is_ignored(wanted[i])) sigaddset(&mask, wanted[i]);
     }
     sigset_t blocked = mask;
@@ -67,7 +67,7 @@ void wake_up(void)
 {
     const uint64_t one = 1;
     ssize_t done = write(event_fd, &one, sizeof one);
-    (void)done; /* full is awake enough */
+    (void)done; /* if it is full, we are woken anyway */
 }
 
 void wake_watch(int fd)

@@ -21,8 +21,8 @@
 
 enum {
     AGAIN_US = 50 * 1000, /* between two tries to kill */
-    LATE_TIMES = 4,       /* the margin, in terms of the latest wake-up */
-    TEXT_SIZE = 1100,     /* of a name or an owner, which the library bounds */
+    LATE_TIMES = 4,       /* the margin, as a multiple of the latest wake-up */
+    TEXT_SIZE = 1100,     /* for a name or an owner, which the library bounds */
 };
 
 enum order_kind { RUN, SIGNAL, CONTINUE, TERMINATE };
@@ -38,7 +38,7 @@ struct order {
 /* Shared by the two processes. */
 struct page {
     int64_t until_us; /* atomic */
-    int64_t seen_us;  /* atomic: when the warden last looked */
+    int64_t seen_us;  /* atomic: when the warden last ran */
 };
 
 static int64_t now_us(void)
@@ -46,7 +46,7 @@ static int64_t now_us(void)
     return hf__clock_boot_us(&hf__clock_system);
 }
 
-/* ---- the process between ---- */
+/* ---- the warden's process ---- */
 
 struct warden {
     int socket, signals, timer;
@@ -54,19 +54,19 @@ struct warden {
     char *const *argv;
     struct child child;
     struct warden_plan plan;
-    bool running;    /* a command, or what came of it while it is being killed */
+    bool running;    /* a command, or its descendants while they are being killed */
     bool starting;   /* it has not been executed yet */
-    bool left_alone; /* nobody is at the other end */
+    bool left_alone; /* holdfast is gone */
     bool terminating, killing, denied_told, stop_told;
-    bool end_told, end_due; /* its end was, or is to be, reported */
+    bool end_told, end_due; /* its end was, or must be, reported */
     int64_t kill_at_us;
-    int64_t ends_us; /* of the lease; as it stood when the command was told to end */
-    int64_t due_us;  /* what the timer is set to */
+    int64_t ends_us; /* of the lease, as known when the command was told to end */
+    int64_t due_us;  /* the time that the timer is set to */
     int64_t late_us; /* the latest wake-up so far */
     struct hf_arena arena;
 };
 
-/* Whoever does not read them must not hold us up. */
+/* A reader that does not read them must not block the warden. */
 static bool report(const struct warden *w, enum warden_news news, int value)
 {
     const struct warden_report what = {.news = news,
@@ -76,7 +76,7 @@ static bool report(const struct warden *w, enum warden_news news, int value)
     return send(w->socket, &what, sizeof what, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof what;
 }
 
-/* W2. Late wake-ups are no reason to take more than half of the lease. */
+/* W2. For late wake-ups, margin and kill_after take at most half of the lease. */
 static int64_t margin_us(const struct warden *w)
 {
     int64_t margin = LATE_TIMES * w->late_us, most = w->plan.lease_us / 4;
@@ -86,7 +86,7 @@ static int64_t margin_us(const struct warden *w)
     return margin > w->plan.margin_us ? margin : w->plan.margin_us;
 }
 
-/* The last thing that is said of a command; said again until there is room for it. */
+/* The last report about a command; repeated until there is room for it. */
 static void tell_end(struct warden *w)
 {
     if (!w->end_told) w->end_told = report(w, WARDEN_ENDED, w->child.status);
@@ -98,7 +98,7 @@ static void start(struct warden *w, const struct order *order)
     const struct child_variable variables[] = {
         {"HOLDFAST_LOCK", order->lock},
         {"HOLDFAST_OWNER", order->owner},
-        /* A format without tokens has none to show: not even 0. */
+        /* A format without tokens sets no variable, not even to 0. */
         {"HOLDFAST_TOKEN", order->has_token ? order->token : NULL},
         {0}};
     w->plan = order->plan;
@@ -107,7 +107,7 @@ static void start(struct warden *w, const struct order *order)
     w->child = (struct child){.own_group = order->plan.own_group,
                               .takes_terminal = order->plan.takes_terminal,
                               .report_fd = -1};
-    /* In a group of our own what stops holdfast does not stop us. But a command that shares
+    /* In its own group the warden is not stopped together with holdfast. But a command that shares
      * holdfast's group must have its parent there, or the kernel takes it for a job of a shell. */
     if (order->plan.own_group) setpgid(0, 0);
     w->ends_us = __atomic_load_n(&w->page->until_us, __ATOMIC_RELAXED);
@@ -134,7 +134,7 @@ static void look_at_start(struct warden *w)
     report(w, WARDEN_NOT_STARTED, error);
 }
 
-/* Before it was executed there is nothing to end: it must not begin. */
+/* It has not been executed yet, so there is nothing to end: it must not start. */
 static void stop_start(struct warden *w)
 {
     int error;
@@ -163,13 +163,13 @@ static void terminate(struct warden *w)
     report(w, WARDEN_TERMINATED, 0);
 }
 
-/* W4. What may not be killed holds up nobody but us. */
+/* W4. A process that cannot be killed blocks only the warden. */
 static void kill_all(struct warden *w)
 {
     const struct brood brood = {.root = getpid()};
     bool denied = false, first = !w->killing;
     w->killing = true;
-    if (first) { /* at once, before we look around */
+    if (first) { /* at once, before searching */
         if (w->child.own_group) kill(-w->child.pid, SIGKILL);
         if (!w->child.is_over && kill(w->child.pid, SIGKILL) == 0) report(w, WARDEN_KILLED, 0);
     }
@@ -181,7 +181,7 @@ static void kill_all(struct warden *w)
     if (w->child.is_over && (alive == 0 || denied)) tell_end(w);
 }
 
-/* Does what is due; returns when the next is. */
+/* Does what is due; returns the time of the next action. */
 static int64_t act(struct warden *w)
 {
     int64_t now = now_us();
@@ -209,7 +209,7 @@ static int64_t act(struct warden *w)
         return w->running || w->end_due ? now_us() + AGAIN_US : INT64_MAX;
     }
     if (w->terminating) return w->kill_at_us;
-    /* Also to see how late we are. */
+    /* Also to measure how late wake-ups are. */
     int64_t look_us = now + w->plan.lease_us / 8;
     return look_us < term_at_us ? look_us : term_at_us;
 }
@@ -219,7 +219,7 @@ static void set_timer(struct warden *w, int64_t at_us)
     struct itimerspec at = {0};
     w->due_us = at_us;
     if (at_us != INT64_MAX) {
-        if (at_us < 1) at_us = 1; /* 0 is never */
+        if (at_us < 1) at_us = 1; /* 0 means never */
         at.it_value.tv_sec = at_us / 1000000;
         at.it_value.tv_nsec = at_us % 1000000 * 1000;
     }
@@ -252,7 +252,7 @@ static void look_after_child(struct warden *w)
     struct signalfd_siginfo info;
     while (read(w->signals, &info, sizeof info) == sizeof info) {
     }
-    if (w->starting) return; /* look_at_start does */
+    if (w->starting) return; /* look_at_start handles it */
     child_look(&w->child);
     bool is_stopped = w->running && w->child.is_suspended && !w->child.is_over;
     if (is_stopped && !w->stop_told) w->stop_told = report(w, WARDEN_STOPPED, 0);
@@ -264,11 +264,11 @@ static void note_lateness(struct warden *w)
     uint64_t count;
     if (read(w->timer, &count, sizeof count) != sizeof count) return;
     int64_t late = now_us() - w->due_us;
-    w->late_us -= w->late_us / 8; /* that was then */
+    w->late_us -= w->late_us / 8; /* older lateness counts less */
     if (late > w->late_us) w->late_us = late;
 }
 
-/* Before anybody else's turn, if we may; the command gets nothing of it. */
+/* Raises our priority, if permitted; the command does not inherit it. */
 static void take_precedence(void)
 {
     const struct sched_param least = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
@@ -326,7 +326,7 @@ int warden_start(char *const *argv)
         mmap(NULL, sizeof *us.page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (us.page == MAP_FAILED) return errno;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return errno;
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* if the warden is killed, what it kept is ours */
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* if the warden is killed, its children become ours */
     us.pid = fork();
     if (us.pid == 0) {
         close(ends[0]);
@@ -429,7 +429,7 @@ void warden_kill_all(void)
     kill(us.pid, SIGKILL);
     child_kill_brood(&brood, &denied);
     while (waitpid(-1, NULL, WNOHANG) > 0) {
-    } /* what became ours */
+    } /* reaps adopted processes */
 }
 
 void warden_end(void)

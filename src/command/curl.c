@@ -1,10 +1,10 @@
 /*
- * libcurl, when it is needed. The command links this instead: loading libcurl and the thirty
- * libraries behind it takes longer than a whole `holdfast run` on a file, which needs none of them.
- * Each function loads it if need be and passes the call on; without it, initializing fails.
+ * libcurl, loaded on demand. The command links this instead: loading libcurl and the thirty
+ * libraries that it needs takes longer than a whole `holdfast run` on a file, which needs none of
+ * them. Each function loads it if necessary and passes the call on; without it, initializing fails.
  *
- * What is passed on by setopt and getinfo is a long, a pointer or a 64-bit number: all of one size
- * here, and passed alike.
+ * setopt and getinfo pass on a long, a pointer or a 64-bit number: all have the same size here, and
+ * are passed alike.
  */
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
@@ -21,7 +21,7 @@ _Static_assert(sizeof(long) == sizeof(void *) && sizeof(curl_off_t) == sizeof(vo
 #undef curl_easy_getinfo
 #undef curl_multi_setopt
 
-/* X(name): all that the library calls. */
+/* X(name): all functions that the library calls. */
 #define FUNCTIONS(X)                                                                               \
     X(curl_easy_cleanup)                                                                           \
     X(curl_easy_getinfo)                                                                           \
@@ -41,7 +41,7 @@ _Static_assert(sizeof(long) == sizeof(void *) && sizeof(curl_off_t) == sizeof(vo
     X(curl_slist_append)                                                                           \
     X(curl_slist_free_all)
 
-/* Written once, before anybody reads them. */
+/* Written once, before any thread reads them. */
 static struct {
 #define FUNCTION_POINTER(name) __typeof__(&name) name;
     FUNCTIONS(FUNCTION_POINTER)
@@ -97,7 +97,7 @@ const char *curl_easy_strerror(CURLcode code)
     return is_there() ? real.curl_easy_strerror(code) : "libcurl is not installed";
 }
 
-/* The rest takes what the above have made. */
+/* The rest operates on handles made by the above. */
 
 CURLcode curl_easy_setopt(CURL *handle, CURLoption option, ...)
 {

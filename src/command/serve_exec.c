@@ -1,4 +1,4 @@
-/* `holdfast serve` becomes holdfast-serve, which stands beside it, or where it was installed. */
+/* `holdfast serve` executes holdfast-serve, from its own directory, or where it was installed. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* The service in this process: where it listens, how it is told to stop, what it says. */
+/* The service in this process: listening, stopping, logging. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <malloc.h>
@@ -70,7 +70,7 @@ static int passed_socket(void)
     return FIRST_PASSED_FD;
 }
 
-/* To be freed. */
+/* The caller frees the result. */
 static int resolve(const char *option, const char *text, struct addrinfo **ret,
                    struct hf_error *reterr)
 {
@@ -81,8 +81,10 @@ static int resolve(const char *option, const char *text, struct addrinfo **ret,
     bool good_port =
         colon && hf__parse_int64(hf__slice_str(colon + 1), &port) && port >= 0 && port <= 65535;
     if (!colon || len >= sizeof host || !good_port)
-        return hf__error_set(reterr, HF_ERR_INVALID,
-                             "%s %.100s: write ADDRESS:PORT, such as 127.0.0.1:8080", option, text);
+        return hf__error_set(
+            reterr, HF_ERR_INVALID,
+            "%s: invalid address \"%.100s\": expected ADDRESS:PORT, such as 127.0.0.1:8080", option,
+            text);
     snprintf(host, sizeof host, "%.*s", (int)len, text);
     char *name = host;
     if (len > 1 && host[0] == '[' && host[len - 1] == ']') {
@@ -113,15 +115,15 @@ static int listen_on(const char *option, const char *text, struct listener *ret,
     if (!good) {
         if (fd >= 0) close(fd);
         bool taken = failed == EADDRINUSE;
-        return hf__error_set(
-            reterr, HF_ERR_IO, "cannot listen on %.100s: %s%s%s", text, strerror(failed),
-            taken ? "; another program does: choose another port with " : "", taken ? option : "");
+        return hf__error_set(reterr, HF_ERR_IO, "cannot listen on %.100s: %s%s%s", text,
+                             strerror(failed), taken ? "; choose another port with " : "",
+                             taken ? option : "");
     }
     ret->fd = fd;
     return 0;
 }
 
-/* A connection is a descriptor. */
+/* Each connection needs a descriptor. */
 static void allow_many_files(void)
 {
     struct rlimit limit;
@@ -130,9 +132,9 @@ static void allow_many_files(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* ---- talking ---- */
+/* ---- messages ---- */
 
-/* To whoever started us: systemd's way. */
+/* To the service manager, as systemd expects it. */
 static void notify(const char *state)
 {
     const char *path = getenv("NOTIFY_SOCKET");
@@ -222,9 +224,9 @@ static int64_t or_beyond(int64_t given, int64_t otherwise, bool beyond)
 }
 
 /*
- * Each round of the loop gives back what it took: the heap is trimmed by event.c, not each time, and
- * in portions (the kernel takes 0.1 ms for a megabyte). Long bodies and answers come from the heap,
- * too: pages that are mapped and unmapped for each of them keep all threads waiting.
+ * Each round of the loop frees what it allocated. So event.c trims the heap at intervals, not in
+ * each round, and in portions (the kernel takes 0.1 ms for a megabyte). Long bodies and answers
+ * come from the heap as well: mapping and unmapping pages for each of them would block all threads.
  */
 static void keep_the_heap(void)
 {
@@ -236,7 +238,7 @@ static void keep_the_heap(void)
 static int fill(struct cli *cli, const struct serve_options *given, const struct listener *listener,
                 struct hf_serve_options *ret, struct hf_error *reterr)
 {
-    bool beyond = !listener->local; /* where there may be strangers */
+    bool beyond = !listener->local; /* other machines can reach it */
     bool has_auth = given->tokens || given->jwt_issuer || given->jwt_jwks || given->client_ca;
     *ret = (struct hf_serve_options){
         .v1_table = given->v1_table,
@@ -342,7 +344,7 @@ static void wait_for_end(struct hf_service *service)
     }
 }
 
-/* --check: all that can be said without starting anything. */
+/* --check: checks all that is possible without starting anything. */
 static int check(struct cli *cli, struct serve_options *given)
 {
     struct listener listener = {.fd = -1};
@@ -365,7 +367,7 @@ static int check(struct cli *cli, struct serve_options *given)
     }
     if (code == 0) code = hf__service_check(&options, &error);
     if (code != 0) return cli_fail(cli, &error);
-    puts("the settings are good");
+    puts("the settings are valid");
     return 0;
 }
 
@@ -385,7 +387,7 @@ int serve_run(struct cli *cli, struct serve_options *given)
     describe(&listener);
     code = fill(cli, given, &listener, &options, &error);
     options.metrics_fd = metrics.fd;
-    if (code == 0) logger_start(true); /* or lines are written at once */
+    if (code == 0) logger_start(true); /* on failure lines are written directly */
     if (code == 0) code = hf__service_start(&options, &service, &error);
     if (code != 0) {
         int exit_code = cli_fail(cli, &error);
@@ -410,9 +412,9 @@ int serve_run(struct cli *cli, struct serve_options *given)
     wait_for_end(service);
     notify("STOPPING=1");
     if (!cli->settings.quiet)
-        log_event(
-            HF_LOG_INFO, "stop",
-            (const char *const[]){"message", "no new callers; those inside are answered", NULL});
+        log_event(HF_LOG_INFO, "stop",
+                  (const char *const[]){
+                      "message", "accepting no new requests; those under way are answered", NULL});
     bool ended = hf__service_stop(service, given->drain_ms ? given->drain_ms : DRAIN_MS);
     logger_stop();
     if (!ended) _exit(EXIT_INTERNAL);

@@ -78,8 +78,8 @@ class Grants(CommandTest):
         for words, says in [
             (["renew", "nonsense"], "invalid grant"),
             (["release", "job"], "--force"),
-            (["release", "--force", "job"], "needs a --reason"),
-            (["release", "--reason", "x", grant], "is for --force"),
+            (["release", "--force", "job"], "requires --reason"),
+            (["release", "--reason", "x", grant], "requires --force"),
             (["acquire", "-s", "other"], "--hold"),
             (["acquire"], "name of a lock"),
             (["acquire", "a", "b"], "unexpected argument"),
@@ -317,7 +317,7 @@ class Settings(CommandTest):
 
     def test_mistakes_are_named(self):
         config = os.path.join(self.path, "config")
-        for text, says in [("stroe = x", ":1: unknown setting \"stroe\""), ("\nx", ":2: write NAME = VALUE"),
+        for text, says in [("stroe = x", ":1: unknown setting \"stroe\""), ("\nx", ":2: expected NAME = VALUE"),
                            ("lease = soon", "invalid duration"), ("fencing = maybe", "neither true nor false"),
                            ("help = true", "unknown setting"), ("owner = \xff\n", "UTF-8"),
                            ("#" * 70000, "longer than")]:

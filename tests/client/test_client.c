@@ -703,7 +703,7 @@ TEST(options_that_make_no_sense_are_refused)
         {{.poll_limit_ms = -1}, "poll limit"},
         {{.skew_ms = -2}, "skew"},
         {{.drift_per_mille = 900}, "drift"},
-        {{.session = HF_SESSION_ON, .heartbeat_ms = HF_NONE}, "renewed by hand"},
+        {{.session = HF_SESSION_ON, .heartbeat_ms = HF_NONE}, "needs heartbeats"},
         {{.owner = ""}, "owner"},
         {{.owner = "\xff"}, "owner"},
         {{.keep_s = 10}, "an hour"},

@@ -260,7 +260,7 @@ class Files(RulesTest):
         return service.process.returncode, out + service.errors()
 
     def test_a_good_file_is_good(self):
-        self.assertEqual(self.check(), (0, "the settings are good\n"))
+        self.assertEqual(self.check(), (0, "the settings are valid\n"))
 
     def test_errors_name_file_and_line(self):
         for text, word in [

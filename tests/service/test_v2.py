@@ -741,7 +741,7 @@ class Operation(V2Test):
                 (["--listen", "0.0.0.0:0"], "--tokens"), (["--listen", "nonsense"], "ADDRESS:PORT"),
                 (["--tls-cert", "x"], "--tls-key"), (["--tls-cert", "/no", "--tls-key", "/no"], "/no"),
                 (["--tokens", "/no"], "/no"), (["--jwt-jwks", "http://example.com/keys"], "https://"),
-                (["--v1-table", "locks"], "--v1-table"), (["word"], "words"),
+                (["--v1-table", "locks"], "--v1-table"), (["word"], "takes no arguments"),
                 (["--listen", f"127.0.0.1:{self.service.port}"], "another port")]:
             done = harness.subprocess.run([harness.HOLDFAST, "--store", self.store, "serve", *args],
                                           capture_output=True, text=True, timeout=20)
