@@ -176,7 +176,7 @@ struct hf_errand {
     struct hf_grant *grant; /* RELEASE, DATA, RECHECK */
     struct hf_list of_grant;
     struct hf_job *job; /* DATA, BY_GRANT */
-    bool known;         /* BY_GRANT: the claim says what the record says */
+    bool known;         /* BY_GRANT: the claim is filled from the record */
     bool looks;         /* EXPIRE: it only reads, since other actors serve the grant as well */
     struct hf_claim claim;
     struct hf_id session;   /* claim.session points here */

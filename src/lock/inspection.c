@@ -7,7 +7,7 @@ enum { SESSIONS_READ = 64 };
 
 struct hf_seen_session {
     struct hf_slice id;
-    bool wanted; /* somebody is kept by it */
+    bool wanted; /* it keeps a holder or a waiter */
     bool known;
     struct hf_session_record record;
 };
@@ -112,7 +112,7 @@ void hf__inspection_add(struct hf_inspection *inspection, struct hf_slice name, 
     if (record->has_intent) want(inspection, record->intent.session);
 }
 
-/* False: whoever it was is gone, with its session. */
+/* False: the party is gone, with its session. */
 static bool meet_party(const struct hf_inspection *inspection, const struct hf_record *record,
                        const struct hf_holder *holder, struct hf_party *ret)
 {

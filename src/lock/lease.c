@@ -271,7 +271,7 @@ static void confirm(struct hf_core *core, struct hf_lease *lease, int64_t now_us
     }
 }
 
-/* K5. The claim says what the record says. */
+/* K5. `seen` is the claim as the record has it. */
 static void overtaken(struct hf_core *core, struct hf_lease *lease, const struct hf_claim *seen,
                       int64_t now_us)
 {
