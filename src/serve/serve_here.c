@@ -147,7 +147,7 @@ static void notify(const char *state)
     if (fd < 0) return;
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
     if (sendto(fd, state, strlen(state), 0, (struct sockaddr *)&address, size) < 0) {
-    } /* nobody */
+    } /* the manager is gone */
     close(fd);
 }
 

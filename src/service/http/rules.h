@@ -1,5 +1,5 @@
 /*
- * Who may do what on which names: a small file, and the same in a claim of a JWT. Pure.
+ * Access rules: who may do what on which names. In a small file, or in a claim of a JWT. Pure.
  *
  *     # who               may               on
  *     owner:ci            read,lock         ci.* deploy
