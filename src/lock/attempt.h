@@ -1,4 +1,4 @@
-/* Shared by the files of an attempt (attempt.c, queue.c, rival.c), and private to them. */
+/* Private to the files of an attempt: attempt.c, queue.c, rival.c, hint.c and report.c. */
 #ifndef HF_LOCK_ATTEMPT_H
 #define HF_LOCK_ATTEMPT_H
 

@@ -171,9 +171,9 @@ struct hf_errand {
     struct hf_list node;
     enum hf_errand_kind kind;
     struct hf_request *request;
-    struct hf_arena arena;  /* memory of the members below */
+    struct hf_arena arena;  /* memory of the texts and sets below */
     struct hf_name *name;   /* counted; NULL for sessions */
-    struct hf_grant *grant; /* RELEASE, DATA, RECHECK */
+    struct hf_grant *grant; /* RELEASE, EXPIRE, DATA, RECHECK */
     struct hf_list of_grant;
     struct hf_job *job; /* DATA, BY_GRANT */
     bool known;         /* BY_GRANT: the claim is filled from the record */
