@@ -33,7 +33,7 @@ async function post(base, path, body = {}, token) {
 const tests = {
   async "locks appear, count down and disappear, live"(page, base) {
     await page.goto(base);
-    await page.getByText("Nobody holds a lock.").waitFor();
+    await page.getByText("No lock is held.").waitFor();
     const grant = await post(base, "v2/locks/nightly-report/acquire", { lease_ms: 30000 });
     const row = page.locator("tr", { hasText: "nightly-report" });
     await row.waitFor();
@@ -74,7 +74,7 @@ const tests = {
     await page.locator("tr", { hasText: "alpha" }).waitFor({ state: "detached" });
     assert.equal(await page.locator("tbody tr").count(), 1);
     await page.keyboard.type("zzz");
-    await page.getByText("Nothing matches.").waitFor();
+    await page.getByText("No matches.").waitFor();
     await page.keyboard.press("Escape");
     await page.locator("tr", { hasText: "alpha" }).waitFor();
     for (const [name, grant] of Object.entries(grants)) await post(base, `v2/locks/${name}/release`, { grant: grant.grant });
@@ -147,7 +147,7 @@ const tests = {
     assert.equal(await page.locator("tbody tr").count(), 0);
     await page.locator("#token").fill("wrong");
     await page.keyboard.press("Enter");
-    await page.getByText("This token is not good.").waitFor();
+    await page.getByText("Invalid token.").waitFor();
     await page.locator("#token").fill("reader-0123456789abcdef");
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "guarded" }).click();

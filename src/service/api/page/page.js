@@ -1,12 +1,12 @@
 "use strict";
 /*
- * The live view of locks. It lists what is held, then follows /v2/events; after a break it goes on
- * where it was, or lists anew if it has missed something.
+ * The live view of locks. It lists all locks, then follows /v2/events. After a lost connection it
+ * resumes where it was, or lists all locks anew if it has missed events.
  */
 (() => {
   const byId = (id) => document.getElementById(id);
   const locks = new Map(); /* name: {name, held, owner, mode, since, expires, lease, token, waiters, row} */
-  const history = []; /* of all locks, oldest first */
+  const history = []; /* events of all locks, oldest first */
   const MOST = 2000, KEPT = 1000;
   let token = sessionStorage.getItem("token") || "";
   let lastEvent = "0", admin = false, me = "", format = "", skew = 0, shown = null, following = false;
@@ -74,13 +74,13 @@
     const timed = lock.held && lock.expires && lock.lease;
     lock.track.hidden = !timed;
     if (!timed) {
-      lock.time.textContent = !lock.held ? "" : format === "holdfast" ? "Session lease" : "not known";
+      lock.time.textContent = !lock.held ? "" : format === "holdfast" ? "Session lease" : "Unknown";
       lock.box.classList.add("untimed");
       return;
     }
     const left = lock.expires - now();
     lock.box.classList.remove("untimed");
-    lock.time.textContent = left > 0 ? span(left) : "over";
+    lock.time.textContent = left > 0 ? span(left) : "Expired";
     lock.fill.style.transform = `scaleX(${Math.max(0, Math.min(1, left / lock.lease)).toFixed(4)})`;
     lock.track.classList.toggle("low", left < lock.lease / 4);
   };
@@ -114,7 +114,7 @@
       }
       byId("locks").hidden = wanted.length === 0;
       byId("empty").hidden = wanted.length > 0;
-      byId("empty").textContent = byId("search").value ? "Nothing matches." : "Nobody holds a lock.";
+      byId("empty").textContent = byId("search").value ? "No matches." : "No lock is held.";
       byId("summary").textContent = `${held} held` + (wanted.length !== held ? `, ${wanted.length} shown` : "");
     });
   };
@@ -147,7 +147,7 @@
     renewed: (event) => `renewed by ${event.owner || "?"}`,
     released: (event) => `released` + (event.owner ? ` by ${event.owner}` : "") + (event.detail ? `: ${event.detail}` : ""),
     lost: (event) => `lost by ${event.owner || "?"}: ${event.reason}` + (event.detail ? `, ${event.detail}` : ""),
-    forced: (event) => `released by force, by ${event.by}: ${event.reason}`,
+    forced: (event) => `force-released by ${event.by}: ${event.reason}`,
   };
 
   const showHistory = () => {
@@ -158,7 +158,7 @@
       line.append(element("time", moment(event.at_unix_ms)), element("span", told[event.type](event)));
       list.append(line);
     }
-    if (!list.firstChild) list.append(element("li", "nothing that is still remembered"));
+    if (!list.firstChild) list.append(element("li", "no recent events"));
   };
 
   const showFacts = () => {
@@ -170,7 +170,7 @@
       ["Since", lock.held && lock.since ? new Date(lock.since).toLocaleString() : ""],
       ["Lease", lock.held && lock.lease ? span(lock.lease) : ""], ["Token", lock.token], ["Waiters", lock.waiters || ""],
       ["Data", lock.data], ["Damaged", lock.damage ? `the attribute “${lock.damage}” is invalid` : ""],
-      ["Last forced", lock.forcedBy ? `by ${lock.forcedBy}: ${lock.forcedReason}` : ""],
+      ["Last force-release", lock.forcedBy ? `by ${lock.forcedBy}: ${lock.forcedReason}` : ""],
     ];
     byId("facts").replaceChildren();
     for (const [name, value] of facts) {
@@ -214,7 +214,7 @@
       else byId("reason").value = "";
       await look(name);
     } catch {
-      byId("force-error").textContent = "The service did not answer.";
+      byId("force-error").textContent = "The service does not answer.";
     }
     button.disabled = false;
   });
@@ -277,7 +277,7 @@
     const answer = await fetch("v2/events", { headers: { ...headers(), "Last-Event-ID": lastEvent } });
     if (answer.status === 401) throw Object.assign(new Error("who"), { unknown: true });
     if (!answer.ok) throw new Error("events");
-    state("live", "live");
+    state("live", "Live");
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";
     for (;;) {
@@ -293,7 +293,7 @@
         text = text.slice(end + 2);
         if (fields.id) lastEvent = fields.id;
         if (fields.event === "reset") await list();
-        else if (fields.data && fields.event !== "end") { // after an end the stream is opened anew
+        else if (fields.data && fields.event !== "end") { // after an end event the stream is reopened
           const event = JSON.parse(fields.data);
           if (replaying && event.at_unix_ms > started - 1000) replaying = false;
           happened(event, replaying);
@@ -317,7 +317,7 @@
     me = who.owner;
     format = who.format;
     skew = who.now_unix_ms - (asked + Date.now()) / 2;
-    byId("state").title = `as ${me}`;
+    byId("state").title = `signed in as ${me}`;
   };
 
   const run = async () => {
@@ -334,13 +334,13 @@
         if (error.unknown) {
           following = false;
           state("broken", "Not signed in");
-          byId("entry-error").textContent = token ? "This token is not good." : "";
+          byId("entry-error").textContent = token ? "Invalid token." : "";
           byId("entry").hidden = false;
           byId("token").focus();
           return;
         }
       }
-      state("broken", "the service does not answer; trying again…");
+      state("broken", "The service does not answer; retrying…");
       await new Promise((done) => setTimeout(done, Math.min(10000, 500 * 2 ** failures++)));
     }
   };
