@@ -19,7 +19,7 @@ COPY --from=build /out/usr/libexec/holdfast/holdfast-serve /usr/libexec/holdfast
 USER holdfast
 VOLUME /var/lib/holdfast
 EXPOSE 8080
-# Plain HTTP on the default port; with TLS, use --metrics-listen and a check of your own.
+# This check uses plain HTTP on the default port; with TLS, use --metrics-listen and your own check.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/8080; printf 'GET /readyz HTTP/1.0\\r\\n\\r\\n' >&3; grep -q ' 200 ' <&3"]
 ENV HOLDFAST_STORE=file:/var/lib/holdfast/locks.db HOLDFAST_LISTEN=0.0.0.0:8080
 ENTRYPOINT ["/usr/bin/holdfast"]

@@ -1,27 +1,27 @@
-# The front door. CMake and Ninja do the work; build/PRESET is where.
+# The entry point. CMake and Ninja do the work, in build/PRESET.
 #
 #   make            build the library, the command and the examples
 #   make run        build and start the lock service on 127.0.0.1:8080, on the embedded engine
-#   make test       build and run all tests (installs what is missing)
-#   make bench      measure; prints a table
-#   make install    install under PREFIX (default /usr/local), below DESTDIR
+#   make test       build and run all tests (installs missing packages)
+#   make bench      run the benchmarks, and print a table
+#   make install    install under PREFIX (default /usr/local), within DESTDIR
 #   make format     format the sources
-#   make lint       format, banned functions, and both compilers with warnings as errors
-#   make asan tsan  the tests with sanitizers
-#   make valgrind   the unit tests under valgrind, and the service under a small attack
-#   make attack     hostile clients against the release build, while a well-behaved one is measured
-#   make sim        SCHEDULES schedules (default 100000) per profile, on all cores
-#   make sim-mutants  every deliberate bug in the protocol must be caught
-#   make interop    beside the original lock clients, on DynamoDB Local
-#   make page       the service's page in Chromium
-#   make openapi    the service against its OpenAPI document, and clients that are generated from it
-#   make packaging  manifests, templates and alert rules, against their schemas
-#   make fuzz       each fuzz target for FUZZ_SECONDS (default 10)
-#   make analyze    gcc -fanalyzer
-#   make clean      remove build/, with the test servers installed there
+#   make lint       check format and banned functions, and build with both compilers, warnings as errors
+#   make asan tsan  run the tests with sanitizers
+#   make valgrind   run the unit tests under valgrind, and the service under a small attack
+#   make attack     run hostile clients against the release build while measuring a well-behaved one
+#   make sim        simulate SCHEDULES schedules (default 100000) per profile, on all cores
+#   make sim-mutants  check that the simulator catches every deliberate bug in the protocol
+#   make interop    run beside the original lock clients, on DynamoDB Local
+#   make page       test the service's page in Chromium
+#   make openapi    test the service against its OpenAPI document, and clients generated from it
+#   make packaging  check manifests, templates and alert rules against their schemas
+#   make fuzz       run each fuzz target for FUZZ_SECONDS (default 10)
+#   make analyze    build with gcc -fanalyzer
+#   make clean      remove build/, including the test servers installed there
 #
-# JOBS=N limits how much runs at once (default: all cores). ATTACK=… are options of tests/attack/attack.py, such as
-# --short or --only NAME.
+# JOBS=N limits the number of parallel jobs (default: all cores). ATTACK=… passes options to tests/attack/attack.py,
+# such as --short or --only NAME.
 
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 10
@@ -50,12 +50,12 @@ run:
 	$(call build,release,holdfast_command)
 	@tools/run build/release/src/holdfast
 
-# Most tests wait: one more than there are processors.
+# Most tests spend their time waiting, so run one more than there are processors.
 test:
 	@tools/setup test
 	$(call build,dev)
 	@cd build/dev && ctest --output-on-failure -j $$(($(JOBS) + 1))
-	@grep -h '^\*\*\* ' build/dev/Testing/Temporary/LastTest.log || true # what could not be tested
+	@grep -h '^\*\*\* ' build/dev/Testing/Temporary/LastTest.log || true # tests that could not run
 
 page:
 	@tools/setup page
