@@ -292,6 +292,8 @@ static void take(const struct hf_layout *layout, struct hf_arena *arena,
     const struct hf_condition *condition = grant_is(arena, seen->holder.grant);
     if (seen->holder.session.len == 0 && !HF_BUG(TAKE_WITHOUT_VERSION))
         condition = hf__cond_and(arena, condition, hf__holdfast_as_seen(arena, seen->item));
+    if (claim->limit > 0) /* R3 of holdfast_shared.c */
+        condition = hf__cond_and(arena, condition, hf__cond_absent(arena, "intent"));
     struct hf_update *update = hf__keyed_update(layout, arena, claim->name, condition, ret);
     if (claim->limit == 0) {
         write_grant(arena, claim, update);

@@ -80,14 +80,20 @@ static bool is_own(const struct hf_remote *remote, const struct hf_remote_fact *
     return session && session->exists && hf__remote_is_owners(remote->owner, session->item);
 }
 
-/* What a session of this client's owner has left standing is taken over at once. */
+/* A client knows which grants and intents of its own sessions are orphans, and removes them. */
+static enum hf_remote_verdict is_gone_or_own(struct hf_remote *remote, struct hf_slice session)
+{
+    enum hf_remote_verdict verdict = is_gone(remote, session);
+    bool own = verdict == HF_REMOTE_REFUSED && session.len &&
+               is_own(remote, find_session(remote, session));
+    return own ? HF_REMOTE_CHANGES : verdict;
+}
+
 static enum hf_remote_verdict is_dead(struct hf_remote *remote)
 {
     struct hf_slice session = hf__attr_text(remote->item, "session");
     if (!session.len) return is_over(remote, hf__attr_text(remote->item, "grant"));
-    enum hf_remote_verdict verdict = is_gone(remote, session);
-    bool own = verdict == HF_REMOTE_REFUSED && is_own(remote, find_session(remote, session));
-    return own ? HF_REMOTE_CHANGES : verdict;
+    return is_gone_or_own(remote, session);
 }
 
 /* Who gets the lock clears the intent that it had: one of its own, or of somebody who is gone. */
@@ -354,7 +360,7 @@ static enum hf_remote_verdict leave(struct hf_remote *remote, struct hf_slice me
         return HF_REMOTE_CHANGES;
     if (!hf__holdfast_member_parse(member, &parsed))
         return hf__remote_deny(remote, "the grant is not this client's");
-    return is_gone(remote, parsed.session);
+    return is_gone_or_own(remote, parsed.session);
 }
 
 /* Who waits for readers to leave, and who does not any more. */
@@ -377,7 +383,7 @@ static enum hf_remote_verdict intend(struct hf_remote *remote)
     if (hf__remote_shows(remote->op->condition, before)) return HF_REMOTE_CHANGES;
     if (!hf__holdfast_member_parse(before, &parsed))
         return hf__remote_deny(remote, "the intent is not this client's");
-    return is_gone(remote, parsed.session);
+    return is_gone_or_own(remote, parsed.session);
 }
 
 /* Neither a grant, nor who is inside, is changed. */
