@@ -62,6 +62,12 @@ void hf__id_mask(const struct hf_id *id, char ret[HF_GRANT_TEXT + 1])
     ret[0] = '~';
 }
 
+void hf__id_of_secret(const struct hf_id *secret, struct hf_id *ret)
+{
+    static const char use[] = "session"; /* no other hash of an id is this one */
+    hash(secret->bytes, sizeof secret->bytes, use, sizeof use, ret->bytes, sizeof ret->bytes);
+}
+
 void hf__id_of_owner(struct hf_slice owner, struct hf_id *ret)
 {
     hash(owner.len ? owner.ptr : "", owner.len, "", 0, ret->bytes, sizeof ret->bytes);

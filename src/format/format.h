@@ -327,6 +327,8 @@ bool hf__id_is(const struct hf_id *id, struct hf_slice text);
  * know the id recognize it, and nobody finds it.
  */
 void hf__id_mask(const struct hf_id *id, char ret[HF_GRANT_TEXT + 1]);
+/* The id that follows from a secret; the secret does not follow from it. */
+void hf__id_of_secret(const struct hf_id *secret, struct hf_id *ret);
 /* Who somebody is, for the following. */
 void hf__id_of_owner(struct hf_slice owner, struct hf_id *ret);
 /* Makes half of an id follow from the other half and from an owner: nobody else can use it again. */

@@ -36,7 +36,12 @@
     X(FROM_MEMORY, "from-memory", "a repeated call is answered without asking the store")          \
     X(RENEW_RELEASED, "renew-released", "a renewal revives a lock that was released elsewhere")    \
     X(FORCE_ROBS, "force-robs", "a forced release also takes the lock from the next holder")       \
-    X(READER_GROWS, "reader-grows", "a fail-open reader's lease grows beyond the record's")
+    X(READER_GROWS, "reader-grows", "a fail-open reader's lease grows beyond the record's")        \
+    X(SESSION_IS_OURS, "session-is-ours", "a session is taken for one that nobody else serves")    \
+    X(ASKED_FREES, "asked-frees", "what a session is asked for is freed by who does not know it")  \
+    X(NO_VERIFY, "no-verify", "a lock is granted to a session that may have ended elsewhere")      \
+    X(WAKES_DEAD, "wakes-dead", "a session that has expired is renewed by another service")        \
+    X(NO_RECHECK, "no-recheck", "a renewed session is taken for a lock that is still held")
 
 enum hf_mutant {
     HF_BUG_NONE,

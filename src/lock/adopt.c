@@ -3,6 +3,7 @@
  * taken up from its record and renewed here. (Releasing one is an errand.)
  *
  *   read → (the grant holds it) a grant and its lease, ADOPTING → renewed: HELD
+ *   read → (a session keeps it) the session is adopted and renewed (common.c) → read again: HELD
  *
  * The renewal is an ordinary one (lease.c): it is repeated until it is decided, it gives way to
  * other actors of the same grant, and the lease counts from its first send. Until it is confirmed
@@ -10,15 +11,16 @@
  */
 #include "lock/inside.h"
 
-enum { PATIENCE = 4 }; /* times the request time-out */
-
 struct adoption {
     struct hf_alarm alarm;
     struct hf_list node; /* core->adoptions */
     struct hf_name *name;
     struct hf_job *job; /* NULL: it has ended; its request is still out */
     struct hf_grant *grant;
-    struct hf_lease *lease;
+    struct hf_lease *lease;   /* its own, if it turns out to have one */
+    struct hf_lease *session; /* that keeps it; counted; NULL: none, or not known yet */
+    struct hf_job renewal;    /* of the session */
+    bool renews, renewed;     /* that job is out; the session is renewed, the record read again */
     struct hf_request *request;
     int64_t lease_ms; /* as asked; 0: as long as before */
     bool any_owner;
@@ -31,6 +33,8 @@ static void destroy(struct hf_core *core, struct adoption *adoption)
 {
     hf__alarm_done(core, &adoption->alarm);
     hf__list_remove(&adoption->node);
+    if (adoption->renews) hf__list_remove(&adoption->renewal.node);
+    hf__lease_unref(core, adoption->session);
     hf__lease_unref(core, adoption->lease);
     if (adoption->grant) hf__free(adoption->grant);
     hf__name_unref(core, adoption->name);
@@ -62,12 +66,37 @@ const char *hf__refuses_by_grant(const struct hf_record *record, const struct hf
     return NULL;
 }
 
+const struct hf_holder *hf__holder_in_session(const struct hf_core *core,
+                                              const struct hf_record *record,
+                                              const struct hf_id *grant, int64_t *ret_limit)
+{
+    if (!core->options.by_grant || record->damaged) return NULL;
+    *ret_limit = 0;
+    if (record->exclusive && record->holder.session.len && hf__id_is(grant, record->holder.grant))
+        return &record->holder;
+    *ret_limit = record->limit;
+    for (size_t i = 0; i < record->member_count; i++) {
+        if (hf__id_is(grant, record->members[i].grant)) return &record->members[i];
+    }
+    return NULL;
+}
+
 /* The rest of a lease of which the record gives only the expiry. */
 static int64_t rest_ms(const struct hf_core *core, const struct hf_claim *claim, int64_t now_us)
 {
     struct hf_interval store = hf__core_store_time(core, now_us);
     int64_t rest = claim->expires_unix_ms - (store.hi_unix_us + 999) / 1000;
     return store.known && rest > 0 ? rest : 0;
+}
+
+static void set_owner(struct hf_grant *grant, struct hf_slice owner, struct hf_slice instance)
+{
+    if (instance.len > HF_INSTANCE_MAX) instance.len = 0; /* not holdfast's; only for people */
+    grant->owner_len = (uint16_t)owner.len;
+    grant->instance_len = (uint16_t)instance.len;
+    memcpy(grant->owner, owner.ptr, owner.len);
+    grant->owner[owner.len] = '\0';
+    if (instance.len) memcpy(grant->owner + owner.len + 1, instance.ptr, instance.len);
 }
 
 /* Fills the grant and its lease from the record, and renews the lease. */
@@ -78,13 +107,7 @@ static void take_up(struct hf_core *core, struct adoption *adoption, const struc
     struct hf_lease *lease = adoption->lease;
     grant->token = claim->token;
     grant->since_unix_ms = claim->since_unix_ms;
-    grant->owner_len = (uint16_t)claim->owner.len;
-    memcpy(grant->owner, claim->owner.ptr, claim->owner.len);
-    struct hf_slice instance = claim->instance;
-    if (instance.len > HF_INSTANCE_MAX) instance.len = 0; /* not holdfast's; only for people */
-    grant->instance_len = (uint16_t)instance.len;
-    grant->owner[claim->owner.len] = '\0';
-    if (instance.len) memcpy(grant->owner + claim->owner.len + 1, instance.ptr, instance.len);
+    set_owner(grant, claim->owner, claim->instance);
     grant->state = HF_GRANT_ADOPTING;
     lease->version = claim->version;
     lease->by = claim->by;
@@ -169,6 +192,84 @@ static void later(struct hf_core *core, struct adoption *adoption, const struct 
     else hf__alarm_set(core, &adoption->alarm, at_us);
 }
 
+/* ---- grants that a session keeps ---- */
+
+static void session_renewed(struct hf_core *core, struct hf_job *job)
+{
+    struct adoption *adoption = HF_CONTAINER(job, struct adoption, renewal);
+    adoption->renews = false;
+    adoption->renewed = job->code == 0;
+    if (adoption->renewed) send_read(core, adoption, core->now_us);
+    else fail(core, adoption, job->code, job->error.message);
+}
+
+static void renew_session(struct hf_core *core, struct adoption *adoption, struct hf_slice text,
+                          int64_t now_us)
+{
+    struct hf_id id;
+    struct hf_error error;
+    if (!hf__id_parse(text, &id)) {
+        fail(core, adoption, HF_ERR_DAMAGED, "the session in its record is invalid");
+        return;
+    }
+    adoption->renews = true;
+    adoption->renewal = (struct hf_job){.then = session_renewed};
+    hf__list_init(&adoption->renewal.node);
+    int code = hf__core_session_adopt(core, &id, hf__grant_owner(core, adoption->grant),
+                                      &adoption->renewal, now_us, &adoption->session, &error);
+    if (code == 0) return;
+    adoption->renews = false;
+    fail(core, adoption, code, error.message);
+}
+
+/* M4 of common.c: the session was renewed, and the record read after that has the grant. */
+static void hold_in_session(struct hf_core *core, struct adoption *adoption,
+                            const struct hf_record *record, int64_t limit, int64_t now_us)
+{
+    struct hf_grant *grant = adoption->grant;
+    struct hf_lease *session = adoption->session;
+    struct hf_job *job = adoption->job;
+    if (session->state != HF_LEASE_LIVE || session->valid_until_us <= now_us || session->leaving) {
+        fail(core, adoption, HF_ERR_LOST, "its session has ended");
+        return;
+    }
+    grant->limit = (int32_t)limit;
+    /* While a reader is inside no writer is granted: the latest token fences as its own does. */
+    grant->token = record->token;
+    grant->since_unix_ms = limit ? 0 : record->since_unix_ms;
+    if (limit == 0) set_owner(grant, record->owner, record->instance);
+    grant->state = HF_GRANT_HELD;
+    core->grant_count++;
+    adoption->name->refs++; /* the grant's */
+    hf__list_append(&grant->name->grants, &grant->of_name);
+    hf__lease_add(core, session, grant, now_us);
+    job->confirmed = (struct hf_confirmed){
+        .token = grant->token,
+        .lease_ms = session->lease_ms,
+        .valid_until_us = session->valid_until_us,
+        .expires_unix_ms = session->expires_unix_ms,
+    };
+    job->grant = grant;
+    adoption->grant = NULL;
+    destroy(core, adoption);
+    hf__job_done(core, job, 0, " ");
+}
+
+static void examine_in_session(struct hf_core *core, struct adoption *adoption,
+                               const struct hf_record *record, const struct hf_holder *holder,
+                               int64_t limit, int64_t now_us)
+{
+    struct hf_slice owner = hf__grant_owner(core, adoption->grant);
+    if (adoption->any_owner || (limit == 0 && !hf__slice_eq(record->owner, owner)))
+        fail(core, adoption, HF_ERR_LOST, "the grant does not hold it");
+    else if (adoption->lease_ms)
+        fail(core, adoption, HF_ERR_UNSUPPORTED, "it is kept by a session, whose lease it has");
+    else if (adoption->renewed) hold_in_session(core, adoption, record, limit, now_us);
+    else renew_session(core, adoption, holder->session, now_us);
+}
+
+/* ---- the record ---- */
+
 static void examine(struct hf_core *core, struct adoption *adoption, const struct hf_record *record,
                     int64_t now_us)
 {
@@ -178,7 +279,13 @@ static void examine(struct hf_core *core, struct adoption *adoption, const struc
         .name = hf__name_text(adoption->name), .grant = grant->id, .limit = grant->limit};
     struct hf_slice owner = adoption->any_owner ? HF_LIT("") : hf__grant_owner(core, grant);
     struct hf_error lost;
+    int64_t limit;
     int code;
+    const struct hf_holder *holder = hf__holder_in_session(core, record, &grant->id, &limit);
+    if (holder) {
+        examine_in_session(core, adoption, record, holder, limit, now_us);
+        return;
+    }
     if (!record->damaged && !format->adopt(record, &claim)) {
         hf__explain_lost(record, &grant->id, &lost);
         fail(core, adoption, lost.code, lost.message);
@@ -295,7 +402,7 @@ void hf__core_adopt(struct hf_core *core, const struct hf_by_grant *which, int64
     }
     adoption->job = job;
     adoption->lease_ms = lease_ms;
-    adoption->give_up_us = now_us + core->options.request_timeout_ms * 1000 * PATIENCE;
+    adoption->give_up_us = now_us + core->options.request_timeout_ms * 1000 * HF_PATIENCE;
     hf__list_append(&core->adoptions, &adoption->node);
     send_read(core, adoption, now_us);
 }

@@ -34,6 +34,7 @@ void hf__attempt_destroy(struct hf_core *core, struct hf_attempt *attempt)
     attempt->try_count = 0;
     hf__lease_unref(core, attempt->intent_session);
     hf__lease_unref(core, attempt->own);
+    if (attempt->want.session) attempt->want.session->wanting--;
     hf__lease_unref(core, attempt->want.session);
     hf__alarm_done(core, &attempt->alarm);
     hf__arena_free(&attempt->wants);
@@ -87,6 +88,8 @@ void hf__attempt_finish(struct hf_core *core, struct hf_attempt *attempt, int co
 {
     attempt->code = code;
     attempt->over = true;
+    if (attempt->verifies) hf__list_remove(&attempt->verify.node);
+    attempt->verifies = false;
     hf__alarm_set(core, &attempt->alarm, HF_NEVER);
     hf__list_remove(&attempt->of_name);
     hf__list_remove(&attempt->of_core);
@@ -334,18 +337,76 @@ static bool in_time(struct hf_core *core, const struct hf_attempt *attempt,
            HF_BUG(LEASE_FROM_ANSWER);
 }
 
+/* It is ours, and the lease that keeps it lasts. */
+static void hold(struct hf_core *core, struct hf_attempt *attempt, const struct hf_try *try,
+                 int64_t now_us)
+{
+    struct hf_grant *grant = attempt->grant;
+    grant->state = HF_GRANT_HELD;
+    attempt->name->refs++;
+    hf__list_append(&attempt->name->grants, &grant->of_name);
+    core->grant_count++;
+    if (try->session) {
+        hf__lease_add(core, try->session, grant, now_us);
+        attempt->use_session = true;
+    } else {
+        struct hf_lease *own = attempt->own;
+        own->expires_unix_ms = try->expires_unix_ms;
+        hf__lease_begin(core, own, &try->by, try->sent_us, now_us);
+        hf__lease_add(core, own, grant, now_us);
+        attempt->use_session = false;
+    }
+    hf__attempt_finish(core, attempt, 0, now_us);
+}
+
+static void too_late(struct hf_core *core, struct hf_attempt *attempt, int at, int64_t now_us)
+{
+    struct hf_try try = attempt->tries[at];
+    give_back_try(core, attempt, &try, now_us);
+    drop_try(core, attempt, at);
+    attempt->judge_at_us = HF_NEVER;
+    if (hf__attempt_is_try(attempt))
+        hf__attempt_end(core, attempt, HF_ERR_TIMED_OUT, "granted too late to be valid; given back",
+                        now_us);
+    else hf__attempt_wait(core, attempt, now_us);
+}
+
+/* M4 of common.c: the newest try was granted, and its session has been asked for. */
+static void verified(struct hf_core *core, struct hf_job *job)
+{
+    struct hf_attempt *attempt = HF_CONTAINER(job, struct hf_attempt, verify);
+    int at = attempt->try_count - 1;
+    attempt->verifies = false;
+    if (job->code == HF_ERR_LOST)
+        hf__attempt_end(core, attempt, HF_ERR_LOST, "the session has ended", core->now_us);
+    else if (job->code != 0) hf__attempt_fail(core, attempt, &job->error, core->now_us);
+    else if (!in_time(core, attempt, &attempt->tries[at], core->now_us))
+        too_late(core, attempt, at, core->now_us);
+    else hold(core, attempt, &attempt->tries[at], core->now_us);
+}
+
+static void verify(struct hf_core *core, struct hf_attempt *attempt, int at, int64_t now_us)
+{
+    struct hf_try try = attempt->tries[at];
+    attempt->tries[at] = attempt->tries[attempt->try_count - 1];
+    attempt->tries[attempt->try_count - 1] = try;
+    attempt->tries[attempt->try_count - 1].unsure =
+        true; /* it is given back if it cannot be kept */
+    attempt->state = HF_ATTEMPT_TRYING;
+    attempt->verifies = true;
+    attempt->verify = (struct hf_job){.then = verified};
+    hf__list_init(&attempt->verify.node);
+    hf__alarm_set(core, &attempt->alarm, attempt->deadline_us);
+    hf__session_verify(core, try.session, &attempt->verify, now_us);
+}
+
 static void granted(struct hf_core *core, struct hf_attempt *attempt, int at,
                     const struct hf_record *record, int64_t now_us)
 {
     struct hf_try try = attempt->tries[at];
-    if (!in_time(core, attempt, &try, now_us)) {
-        give_back_try(core, attempt, &try, now_us);
-        drop_try(core, attempt, at);
-        attempt->judge_at_us = HF_NEVER;
-        if (hf__attempt_is_try(attempt))
-            hf__attempt_end(core, attempt, HF_ERR_TIMED_OUT,
-                            "granted too late to be valid; given back", now_us);
-        else hf__attempt_wait(core, attempt, now_us);
+    bool is_common = try.session && hf__session_is_common(core, try.session);
+    if (!is_common && !in_time(core, attempt, &try, now_us)) {
+        too_late(core, attempt, at, now_us);
         return;
     }
     struct hf_grant *grant = attempt->grant;
@@ -365,21 +426,8 @@ static void granted(struct hf_core *core, struct hf_attempt *attempt, int at,
         attempt->has_stored = true;
         attempt->lacks_stored = attempt->wants.failed;
     }
-    grant->state = HF_GRANT_HELD;
-    attempt->name->refs++;
-    hf__list_append(&attempt->name->grants, &grant->of_name);
-    core->grant_count++;
-    if (try.session) {
-        hf__lease_add(core, try.session, grant, now_us);
-        attempt->use_session = true;
-    } else {
-        struct hf_lease *own = attempt->own;
-        own->expires_unix_ms = try.expires_unix_ms;
-        hf__lease_begin(core, own, &try.by, try.sent_us, now_us);
-        hf__lease_add(core, own, grant, now_us);
-        attempt->use_session = false;
-    }
-    hf__attempt_finish(core, attempt, 0, now_us);
+    if (is_common && !HF_BUG(NO_VERIFY)) verify(core, attempt, at, now_us);
+    else hold(core, attempt, &try, now_us);
 }
 
 /* ---- the write ---- */
@@ -394,8 +442,8 @@ struct hf_lease *hf__attempt_session(struct hf_core *core, const struct hf_attem
 {
     struct hf_lease *opened = attempt->want.session;
     if (!opened) return hf__session_get(core, now_us);
-    bool usable = opened->state == HF_LEASE_LIVE && opened->valid_until_us > now_us;
-    return usable && !opened->leaving ? opened : NULL;
+    bool lasts = opened->valid_until_us > now_us || hf__session_is_common(core, opened);
+    return opened->state == HF_LEASE_LIVE && lasts && !opened->leaving ? opened : NULL;
 }
 
 bool hf__attempt_joins(const struct hf_attempt *attempt)
@@ -410,7 +458,7 @@ static struct hf_try *new_try(struct hf_core *core, struct hf_attempt *attempt, 
     if (attempt->try_count == HF_TRIES_KEPT) drop_try(core, attempt, 0);
     struct hf_try *try = &attempt->tries[attempt->try_count++];
     *try = (struct hf_try){.sent_us = now_us, .unsure = true};
-    hf__new_id(core, &try->grant);
+    hf__new_grant_id(core, &attempt->want, &try->grant);
     hf__new_id(core, &try->by);
     if (HF_BUG(ONE_ID) && has_first) try->grant = first;
     if (hf__attempt_wants_session(attempt)) {
@@ -584,6 +632,20 @@ static void send_read(struct hf_core *core, struct hf_attempt *attempt, int64_t 
 
 /* ---- what a record means ---- */
 
+/*
+ * Whether an earlier call with the same identity holds it, granted by another service. Its grant is
+ * adopted, by a renewal: a service that gives it back names the version that it has seen. A session's
+ * lock has no version, so there each call is one of its own.
+ */
+static bool is_of_same_call(const struct hf_attempt *attempt)
+{
+    const struct hf_record *record = &attempt->record;
+    const struct hf_want *want = &attempt->want;
+    return want->limit == 0 && !want->session && record->exclusive &&
+           record->holder.session.len == 0 && hf__slice_eq(record->owner, want->owner) &&
+           hf__grant_is_of_call(want, record->holder.grant);
+}
+
 /* Decides what a record means for the attempt: granted, free, or held. */
 static void look(struct hf_core *core, struct hf_attempt *attempt, bool has_item,
                  struct hf_item item, int64_t now_us)
@@ -611,6 +673,12 @@ static void look(struct hf_core *core, struct hf_attempt *attempt, bool has_item
         if (!format->holds(&attempt->record, &claim)) continue;
         if (attempt->use_session && attempt->want.limit > 0) resolve(core, attempt, i, now_us);
         else granted(core, attempt, i, &attempt->record, now_us);
+        return;
+    }
+    if (is_of_same_call(attempt)) {
+        hf__id_parse(attempt->record.holder.grant, &attempt->repeated);
+        attempt->repeats = true;
+        hf__attempt_end(core, attempt, HF_ERR_HELD, "held by the same call", now_us);
         return;
     }
     if (attempt->want.only_if_exists && !attempt->record.exists) {

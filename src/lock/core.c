@@ -74,6 +74,7 @@ int64_t hf__core_next_us(const struct hf_core *core)
 void hf__core_tick(struct hf_core *core, int64_t now_us)
 {
     struct hf_heap_node *first;
+    core->now_us = now_us;
     while ((first = hf__heap_first(&core->alarms)) && first->at <= now_us) {
         struct hf_alarm *alarm = HF_CONTAINER(first, struct hf_alarm, node);
         hf__heap_remove(&core->alarms, first);
@@ -173,6 +174,33 @@ void hf__new_id(struct hf_core *core, struct hf_id *ret)
     uint64_t words[2] = {core->options.draw(core->options.draw_user),
                          core->options.draw(core->options.draw_user)};
     memcpy(ret->bytes, words, sizeof ret->bytes);
+}
+
+/* call, or random · random · mark */
+enum { ID = sizeof(struct hf_id), CALL = 5, MARK = 5 };
+
+void hf__new_grant_id(struct hf_core *core, const struct hf_want *want, struct hf_id *ret)
+{
+    hf__new_id(core, ret);
+    if (!core->options.by_grant) return;
+    if (!core->has_mark) hf__new_id(core, &core->mark);
+    core->has_mark = true;
+    if (want && want->has_call) memcpy(ret->bytes, want->call.bytes, CALL);
+    memcpy(ret->bytes + ID - MARK, core->mark.bytes + ID - MARK, MARK);
+}
+
+bool hf__grant_is_marked(const struct hf_core *core, struct hf_slice grant)
+{
+    struct hf_id id;
+    return core->has_mark && hf__id_parse(grant, &id) &&
+           memcmp(id.bytes + ID - MARK, core->mark.bytes + ID - MARK, MARK) == 0;
+}
+
+bool hf__grant_is_of_call(const struct hf_want *want, struct hf_slice grant)
+{
+    struct hf_id id;
+    return want->has_call && hf__id_parse(grant, &id) &&
+           memcmp(id.bytes, want->call.bytes, CALL) == 0;
 }
 
 int64_t hf__random_below(struct hf_core *core, int64_t below)
@@ -297,7 +325,8 @@ void hf__job_done(struct hf_core *core, struct hf_job *job, int code, const char
         va_end(args);
         hf__error_set(&job->error, code, "%s", text);
     }
-    hf__list_append(&core->jobs, &job->node);
+    if (job->then) job->then(core, job);
+    else hf__list_append(&core->jobs, &job->node);
 }
 
 struct hf_job *hf__core_next_job(struct hf_core *core)

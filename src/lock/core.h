@@ -161,10 +161,13 @@ struct hf_lease {
     bool leaving;  /* … and has closed: it ends with the last of its locks */
     bool stopped;  /* its grant is being released: no more renewals */
     bool adopting; /* its grant was taken up from the record, and nothing is promised yet */
-    bool others;   /* another actor served its grant, or may have: it may have promised more */
+    bool dormant; /* a common session: nothing is promised here, its record is watched (common.c) */
+    bool ending;  /* … and its end has been sent */
+    bool others;  /* another actor served its grant, or may have: it may have promised more */
     struct hf_id id;
-    int64_t version; /* confirmed, or seen in the record */
-    struct hf_id by; /* the write that made it */
+    struct hf_id secret; /* of an opened session: what its users show; the id follows from it */
+    int64_t version;     /* confirmed, or seen in the record; 0: not known yet */
+    struct hf_id by;     /* the write that made it */
     int64_t lease_ms;
     int64_t expires_unix_ms;
     int64_t confirmed_us;   /* the send that the validity is counted from */
@@ -172,6 +175,10 @@ struct hf_lease {
     int64_t wanted_ms;      /* of the next renewal; never less than lease_ms */
 
     struct hf_list of_opened;   /* core->opened */
+    struct hf_list verifying;   /* jobs that are settled by the read in flight */
+    uint32_t wanting;           /* attempts that want locks for this session */
+    int64_t look_at_us;         /* when its record is to be read; HF_NEVER */
+    int64_t give_up_us;         /* dormant: when `ensures` fail */
     struct hf_job *job;         /* of the call that opens, closes or adopts it */
     char *owner;                /* of an opened session … */
     char *instance;             /* … in the same piece of memory */
@@ -252,6 +259,10 @@ struct hf_job {
     struct hf_confirmed confirmed; /* of an adoption */
     bool already;                  /* a release by grant: it had been released before */
     bool calls_back;               /* a completion callback is due; no thread waits for it */
+    bool looks;                    /* ensure: reading the session's record is enough */
+    bool rechecks;                 /* ensure: read the lock's record once its session is renewed */
+    /* The core's own continuation; such a job does not appear in `jobs`. */
+    void (*then)(struct hf_core *core, struct hf_job *job);
     void *user;
 };
 
@@ -274,6 +285,12 @@ struct hf_want {
     struct hf_slice owner;    /* empty: the client's */
     struct hf_slice instance; /* empty: not given */
     struct hf_lease *session; /* an opened session that keeps the lock; NULL: by options */
+    /*
+     * by_grant: identifies the call, which may be repeated at another service. An attempt that
+     * finds the lock held by an earlier one of the same identity and owner ends, and tells its grant.
+     */
+    bool has_call;
+    struct hf_id call; /* its first bytes become a part of the grant */
     void *user;
 };
 
@@ -361,6 +378,10 @@ struct hf_attempt {
     struct hf_request *request;
     struct hf_try tries[HF_TRIES_KEPT]; /* newest last */
     int try_count;
+    struct hf_job verify; /* granted: whether its session is still there */
+    bool verifies;
+    bool repeats;          /* HELD: by an earlier call with the same identity … */
+    struct hf_id repeated; /* … with this grant */
     bool has_intent;
     struct hf_id intent;
     struct hf_lease *intent_session; /* counted */
@@ -377,6 +398,7 @@ struct hf_attempt {
 
 struct hf_core {
     struct hf_core_options options;
+    int64_t now_us; /* of the input that is being looked at */
     struct hf_heap alarms;
     size_t alarm_owners;
     struct hf_list requests;
@@ -412,6 +434,8 @@ struct hf_core {
     struct hf_observation *observed;
     bool has_principal;
     struct hf_id principal; /* to whom our sessions are bound, at a service */
+    bool has_mark;
+    struct hf_id mark; /* by_grant: its last bytes end every grant that is made here */
     struct hf_alarm closing_alarm;
     bool closing;
     bool closed;
@@ -453,6 +477,8 @@ struct hf_release {
 bool hf__core_release(struct hf_core *core, struct hf_grant *grant, const struct hf_release *how,
                       int64_t now_us);
 /* Stops tracking a lock without releasing it. */
+/* Releases a lock that nobody was told of, unless another actor has renewed it since. */
+bool hf__core_give_back(struct hf_core *core, struct hf_grant *grant, int64_t now_us);
 void hf__core_abandon(struct hf_core *core, struct hf_grant *grant, int64_t now_us);
 
 /* Jobs: each ends in `jobs`. */
@@ -477,6 +503,14 @@ void hf__core_session_ensure(struct hf_core *core, struct hf_lease *session, int
                              struct hf_job *job, int64_t now_us);
 void hf__core_session_close(struct hf_core *core, struct hf_lease *session, struct hf_job *job,
                             int64_t now_us);
+/*
+ * by_grant: takes up a session that was opened by another process, or by this one before it was
+ * restarted, and renews it (common.c). The caller gets a reference, whatever comes of the job;
+ * HF_ERR_LOST: there is no such session, or it is somebody else's.
+ */
+int hf__core_session_adopt(struct hf_core *core, const struct hf_id *id, struct hf_slice owner,
+                           struct hf_job *job, int64_t now_us, struct hf_lease **ret,
+                           struct hf_error *reterr);
 void hf__core_leave_all(struct hf_core *core, int64_t now_us);
 void hf__lease_unref(struct hf_core *core, struct hf_lease *lease);
 /* The number of attempts on this lock here. */

@@ -146,6 +146,10 @@ static void build(struct hf_core *core, struct hf_errand *errand, struct hf_requ
     switch (errand->kind) {
     case HF_ERRAND_BY_GRANT:
     case HF_ERRAND_EXPIRE:
+        if (errand->of_session && !errand->known) {
+            format->sessions->read(layout, arena, hf__id_text(arena, &errand->session), op);
+            break;
+        }
         if (only_reads(errand)) {
             format->read(layout, arena, hf__name_text(errand->name), op);
             break;
@@ -179,6 +183,14 @@ static void build(struct hf_core *core, struct hf_errand *errand, struct hf_requ
     }
 }
 
+/* A lock of a common session may have been released through another service, which reports it. */
+static bool is_others_to_say(const struct hf_core *core, enum hf_errand_kind kind,
+                             const struct hf_grant *grant)
+{
+    return kind == HF_ERRAND_RECHECK && grant->state == HF_GRANT_HELD &&
+           hf__session_is_common(core, grant->lease);
+}
+
 /* The record no longer contains the grant. */
 static void missing(struct hf_core *core, struct hf_errand *errand, const struct hf_record *record,
                     int64_t now_us)
@@ -197,8 +209,10 @@ static void missing(struct hf_core *core, struct hf_errand *errand, const struct
         (released || !(hf__record_is_held(record) || hf__id_is(&grant->id, record->forced))))
         hf__grant_end(core, grant, grant->reason, 0, NULL, now_us);
     else if (grant && kind == HF_ERRAND_EXPIRE && sent)
-        hf__grant_end(core, grant, HF_REASON_EXPIRED, 0, NULL, now_us);
-    else if (grant && kind == HF_ERRAND_EXPIRE && !hf__id_is(&grant->id, record->forced))
+        hf__grant_end(core, grant, grant->reason ? grant->reason : HF_REASON_EXPIRED, 0, NULL,
+                      now_us);
+    else if (grant && !hf__id_is(&grant->id, record->forced) &&
+             (kind == HF_ERRAND_EXPIRE || is_others_to_say(core, kind, grant)))
         /* Released elsewhere, or lost: the last actor for it has reported which. */
         hf__grant_end(core, grant, HF_REASON_ABANDONED, 0, "ended elsewhere", now_us);
     else if (grant && (kind == HF_ERRAND_RELEASE || kind == HF_ERRAND_EXPIRE ||
@@ -246,18 +260,65 @@ static void compare(struct hf_core *core, struct hf_errand *errand, struct hf_re
     else overtaken(core, errand, &seen, now_us);
 }
 
+static void refuse(struct hf_core *core, struct hf_errand *errand, int code, const char *why)
+{
+    hf__job_done(core, errand->job, code, "lock \"%s\": %s", errand->name->text, why);
+    errand->job = NULL;
+    finish(core, errand);
+}
+
+/* A grant in a session belongs to the session's owner; a shared lock does not name its holders. */
+static void take_up_in_session(struct hf_core *core, struct hf_errand *errand,
+                               const struct hf_record *record, const struct hf_holder *holder,
+                               int64_t now_us)
+{
+    if (!hf__id_parse(holder->session, &errand->session)) {
+        refuse(core, errand, HF_ERR_DAMAGED, "the session in its record is invalid");
+        return;
+    }
+    errand->claim.session = &errand->session;
+    errand->of_session = errand->claim.limit > 0;
+    errand->known = !errand->of_session;
+    if (errand->known && !hf__slice_eq(record->owner, errand->target))
+        refuse(core, errand, HF_ERR_LOST, "the grant does not hold it");
+    else ring(core, &errand->alarm, now_us);
+}
+
+static void check_session(struct hf_core *core, struct hf_errand *errand,
+                          struct hf_request *request, const struct hf_answer *answer,
+                          int64_t now_us)
+{
+    struct hf_session_record record;
+    core->options.format->sessions->parse(&core->options.layout, &request->arena, answer->has_item,
+                                          answer->item, &record);
+    if (!record.exists) {
+        refuse(core, errand, HF_ERR_LOST, "its session has ended");
+    } else if (!hf__slice_eq(record.owner, errand->target)) {
+        refuse(core, errand, HF_ERR_LOST, "the grant does not hold it");
+    } else {
+        errand->known = true;
+        ring(core, &errand->alarm, now_us);
+    }
+}
+
 /* The first step of a release by grant: reads the record. */
 static void take_up(struct hf_core *core, struct hf_errand *errand, struct hf_request *request,
                     const struct hf_answer *answer, int64_t now_us)
 {
     struct hf_record record;
     struct hf_claim *claim = &errand->claim;
-    struct hf_job *job = errand->job;
     int code;
     core->options.format->parse(&core->options.layout, &request->arena, answer->has_item,
                                 answer->item, &record);
     if (request->arena.failed) {
         give_up(core, errand, HF_ERR_NO_MEMORY, now_us);
+        return;
+    }
+    int64_t limit;
+    const struct hf_holder *holder = hf__holder_in_session(core, &record, &claim->grant, &limit);
+    if (holder) {
+        claim->limit = limit;
+        take_up_in_session(core, errand, &record, holder, now_us);
         return;
     }
     if (!record.damaged && !core->options.format->adopt(&record, claim)) {
@@ -266,9 +327,7 @@ static void take_up(struct hf_core *core, struct hf_errand *errand, struct hf_re
     }
     const char *refusal = hf__refuses_by_grant(&record, claim, errand->target, &code);
     if (refusal) {
-        hf__job_done(core, job, code, "lock \"%s\": %s", errand->name->text, refusal);
-        errand->job = NULL;
-        finish(core, errand);
+        refuse(core, errand, code, refusal);
         return;
     }
     claim->owner = hf__arena_copy(&errand->arena, claim->owner);
@@ -287,7 +346,8 @@ static void done(struct hf_core *core, struct hf_errand *errand, int64_t now_us)
     if (kind == HF_ERRAND_RELEASE && grant)
         hf__grant_end(core, grant, grant->reason, 0, NULL, now_us);
     if (kind == HF_ERRAND_EXPIRE && grant)
-        hf__grant_end(core, grant, HF_REASON_EXPIRED, 0, NULL, now_us);
+        hf__grant_end(core, grant, grant->reason ? grant->reason : HF_REASON_EXPIRED, 0, NULL,
+                      now_us);
     if (job) hf__job_done(core, job, 0, " ");
     if (kind == HF_ERRAND_BY_GRANT) hf__name_advance(core, name, now_us);
     hf__name_unref(core, name);
@@ -354,6 +414,10 @@ static void answered(struct hf_core *core, struct hf_request *request,
                        (errand->kind == HF_ERRAND_GIVE_BACK && HF_BUG(GIVE_BACK_ANY));
     switch (hf__classify(answer)) {
     case HF_ANSWER_OK:
+        if (errand->of_session && !errand->known) {
+            check_session(core, errand, request, answer, now_us);
+            return;
+        }
         if (errand->kind == HF_ERRAND_BY_GRANT && !errand->known) {
             take_up(core, errand, request, answer, now_us);
             return;
@@ -434,11 +498,13 @@ void hf__errands_fail(struct hf_core *core, int64_t now_us)
     for (struct hf_list *at = core->errands.next, *next; at != &core->errands; at = next) {
         struct hf_errand *errand = HF_CONTAINER(at, struct hf_errand, node);
         next = at->next;
-        if (errand->kind == HF_ERRAND_BY_GRANT && errand->job) {
+        bool is_call = errand->kind == HF_ERRAND_BY_GRANT || errand->kind == HF_ERRAND_END_SESSION;
+        if (is_call && errand->job) {
             struct hf_job *job = errand->job;
             errand->job = NULL;
             hf__job_done(core, job, errand->sent ? HF_ERR_OUTCOME_UNKNOWN : HF_ERR_CLOSED,
-                         "lock \"%s\": the client was closed", errand->name->text);
+                         "%s: the client was closed",
+                         errand->name ? errand->name->text : "the session");
             give_up(core, errand, HF_ERR_CLOSED, now_us);
         }
     }

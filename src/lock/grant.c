@@ -89,7 +89,7 @@ void hf__grant_end(struct hf_core *core, struct hf_grant *grant, enum hf_reason 
         lease->job = NULL;
     }
     hf__errands_forget(core, grant);
-    hf__ensures_fail(core, lease, grant, reason);
+    hf__ensures_fail(core, lease, grant, HF_ERR_LOST, reason);
     lease->release = NULL;
     if (core->closing && reason == HF_REASON_UNCONFIRMED) core->unconfirmed++;
     grant->state = HF_GRANT_ENDED;
@@ -164,6 +164,17 @@ void hf__explain_lost(const struct hf_record *record, const struct hf_id *grant,
     else hf__error_set(ret, HF_ERR_LOST, "not held any more: %s", detail.message);
 }
 
+void hf__grant_recheck(struct hf_core *core, struct hf_job *job, int64_t now_us)
+{
+    struct hf_errand *errand = hf__errand_for(core, HF_ERRAND_RECHECK, job->grant);
+    if (!errand) {
+        hf__job_done(core, job, HF_ERR_NO_MEMORY, "out of memory");
+        return;
+    }
+    errand->job = job;
+    hf__errand_start(core, errand, core->options.request_timeout_ms * HF_PATIENCE, now_us);
+}
+
 /* ---- release ---- */
 
 bool hf__core_release(struct hf_core *core, struct hf_grant *grant, const struct hf_release *how,
@@ -203,6 +214,28 @@ bool hf__core_release(struct hf_core *core, struct hf_grant *grant, const struct
     }
     hf__errand_start(core, errand, core->options.lease_ms, now_us);
     hf__name_follow(core, grant->name, now_us);
+    return true;
+}
+
+bool hf__core_give_back(struct hf_core *core, struct hf_grant *grant, int64_t now_us)
+{
+    const struct hf_release how = {.reason = HF_REASON_RELEASED};
+    if (!core->options.by_grant || grant->state != HF_GRANT_HELD || grant->lease->is_session)
+        return hf__core_release(core, grant, &how, now_us);
+    hf__core_tick(core, now_us);
+    if (grant->state != HF_GRANT_HELD) return false;
+    struct hf_lease *lease = grant->lease;
+    struct hf_errand *errand = hf__errand_for(core, HF_ERRAND_EXPIRE, grant);
+    lease->stopped = true;
+    if (!errand) {
+        hf__grant_end(core, grant, HF_REASON_UNCONFIRMED, HF_ERR_NO_MEMORY, NULL, now_us);
+        return true;
+    }
+    grant->state = HF_GRANT_EXPIRING;
+    grant->reason = HF_REASON_RELEASED;
+    hf__lease_schedule(core, lease, now_us);
+    if (lease->request) lease->release = errand; /* G2 */
+    else hf__errand_start(core, errand, core->options.lease_ms, now_us);
     return true;
 }
 

@@ -6,6 +6,8 @@
 #include "format/mutant.h"
 #include "lock/core.h"
 
+enum { HF_PATIENCE = 4 }; /* how long an adoption may take, in request time-outs */
+
 /* ---- core.c ---- */
 
 /* What an answer means for its request. */
@@ -32,6 +34,13 @@ struct hf_request *hf__request_new(struct hf_core *core, enum hf_request_kind ki
 void hf__request_send(struct hf_core *core, struct hf_request *request);
 
 void hf__new_id(struct hf_core *core, struct hf_id *ret);
+/*
+ * The id of a grant or an intent. Where several services act for a session, it tells which of them
+ * made it, and for which call (`want`; NULL: none).
+ */
+void hf__new_grant_id(struct hf_core *core, const struct hf_want *want, struct hf_id *ret);
+bool hf__grant_is_marked(const struct hf_core *core, struct hf_slice grant);
+bool hf__grant_is_of_call(const struct hf_want *want, struct hf_slice grant);
 /* In [0, below). */
 int64_t hf__random_below(struct hf_core *core, int64_t below);
 /* The delay after this number of failures in a row. */
@@ -84,7 +93,18 @@ void hf__lease_end(struct hf_core *core, struct hf_lease *lease, enum hf_reason 
                    const char *detail, int64_t now_us);
 /* Fails the jobs that wait for this grant's renewal; NULL: for any grant of the lease. */
 void hf__ensures_fail(struct hf_core *core, struct hf_lease *lease, const struct hf_grant *grant,
-                      enum hf_reason reason);
+                      int code, enum hf_reason reason);
+/* Completes the jobs that a confirmed renewal satisfies. */
+void hf__ensures_settle(struct hf_core *core, struct hf_lease *lease, int64_t now_us);
+void hf__ensure(struct hf_core *core, struct hf_lease *lease, int64_t at_least_ms,
+                struct hf_job *job, int64_t now_us);
+/* Adopts the version of the record, which promises nothing here (K5). */
+void hf__lease_overtaken(struct hf_core *core, struct hf_lease *lease, const struct hf_claim *seen,
+                         int64_t now_us);
+/* The pending renewal has landed. */
+void hf__lease_confirm(struct hf_core *core, struct hf_lease *lease, int64_t now_us);
+void hf__lease_send_renewal(struct hf_core *core, struct hf_lease *lease, int64_t now_us);
+void hf__lease_give_back_all(struct hf_core *core, const struct hf_lease *lease, int64_t now_us);
 void hf__lease_schedule(struct hf_core *core, struct hf_lease *lease, int64_t now_us);
 /* Adds a grant, and schedules its warning. */
 void hf__lease_add(struct hf_core *core, struct hf_lease *lease, struct hf_grant *grant,
@@ -104,8 +124,29 @@ void hf__session_heard(struct hf_core *core, struct hf_lease *session,
 void hf__session_recheck(struct hf_core *core, struct hf_lease *session, int64_t now_us);
 /* The last lock of a closed session has ended. */
 void hf__session_left(struct hf_core *core, struct hf_lease *session, int64_t now_us);
+/* Sets the owner of an opened session. False: out of memory. */
+bool hf__session_name(struct hf_lease *session, struct hf_slice owner, struct hf_slice instance);
 /* Deletes the record of a session of this client, whatever its version. */
 void hf__session_drop(struct hf_core *core, const struct hf_id *id, int64_t now_us);
+
+/* ---- common.c ---- */
+
+/* Whether other services may serve this session, too. */
+static inline bool hf__session_is_common(const struct hf_core *core, const struct hf_lease *lease)
+{
+    return lease->opened && core->options.by_grant;
+}
+
+/* The validity promised here has ended; another service may have promised more. */
+void hf__session_lapse(struct hf_core *core, struct hf_lease *session, int64_t now_us);
+/* The alarm of a dormant session. */
+void hf__session_doze(struct hf_core *core, struct hf_lease *session, int64_t now_us);
+void hf__session_look(struct hf_core *core, struct hf_lease *session, int64_t now_us);
+/* Its record is gone. */
+void hf__session_gone(struct hf_core *core, struct hf_lease *session, int64_t now_us);
+/* The job ends once the session's record has been read after this call, and the session lasts. */
+void hf__session_verify(struct hf_core *core, struct hf_lease *session, struct hf_job *job,
+                        int64_t now_us);
 
 /* ---- grant.c ---- */
 
@@ -117,6 +158,8 @@ void hf__grant_claim(const struct hf_core *core, const struct hf_grant *grant,
 void hf__grant_end(struct hf_core *core, struct hf_grant *grant, enum hf_reason reason, int code,
                    const char *detail, int64_t now_us);
 void hf__grant_warn(struct hf_core *core, struct hf_grant *grant);
+/* The grant's session was renewed: the job ends when the lock's record has been read, too. */
+void hf__grant_recheck(struct hf_core *core, struct hf_job *job, int64_t now_us);
 /* The record no longer contains the grant, and says why. */
 void hf__grant_end_as(struct hf_core *core, struct hf_grant *grant, const struct hf_record *record,
                       int64_t now_us);
@@ -131,6 +174,10 @@ void hf__adopted(struct hf_core *core, struct hf_grant *grant, int64_t now_us);
 /* It ended before that. Reports, and frees the grant. */
 void hf__adoption_failed(struct hf_core *core, struct hf_grant *grant, struct hf_job *job);
 void hf__adoptions_fail(struct hf_core *core, int64_t now_us);
+/* The holder with this grant, if a session keeps it that this client may serve; or NULL. */
+const struct hf_holder *hf__holder_in_session(const struct hf_core *core,
+                                              const struct hf_record *record,
+                                              const struct hf_id *grant, int64_t *ret_limit);
 /* NULL: this record's holder can be acted for by grant. */
 const char *hf__refuses_by_grant(const struct hf_record *record, const struct hf_claim *claim,
                                  struct hf_slice owner, int *ret_code);
@@ -177,6 +224,7 @@ struct hf_errand {
     struct hf_list of_grant;
     struct hf_job *job; /* DATA, BY_GRANT */
     bool known;         /* BY_GRANT: the claim is filled from the record */
+    bool of_session;    /* BY_GRANT: kept by a session, whose owner is being read */
     bool looks;         /* EXPIRE: it only reads, since other actors serve the grant as well */
     struct hf_claim claim;
     struct hf_id session;   /* claim.session points here */

@@ -14,7 +14,8 @@
  *     serves the same holder: its version is adopted, it promises nothing here, and
  *     our renewal follows at once. A lease is lost when the record no longer has it.
  *     A lease that ends here is given back only if no other actor ever served its
- *     grant: they may have promised more than was promised here.
+ *     grant: they may have promised more than was promised here. A common session
+ *     becomes dormant instead (common.c).
  * K6  A write is never shorter than the record: lease and expiry only grow, even if
  *     the caller asked for less.
  */
@@ -34,7 +35,9 @@ struct hf_lease *hf__lease_new(struct hf_core *core, bool is_session)
     hf__list_init(&lease->ensures);
     hf__list_init(&lease->node);
     hf__list_init(&lease->of_opened);
+    hf__list_init(&lease->verifying);
     hf__list_append(&core->leases, &lease->node);
+    lease->look_at_us = HF_NEVER;
     lease->refs = 1;
     lease->is_session = is_session;
     /* Where a version does not identify its write, another actor may have renewed it unseen. */
@@ -74,10 +77,14 @@ void hf__lease_schedule(struct hf_core *core, struct hf_lease *lease, int64_t no
         hf__alarm_set(core, &lease->alarm, HF_NEVER);
         return;
     }
-    int64_t at_us = lease->valid_until_us;
-    int64_t warn_us = warn_due_us(lease);
+    int64_t at_us = lease->dormant ? HF_NEVER : lease->valid_until_us;
+    int64_t warn_us = lease->dormant ? HF_NEVER : warn_due_us(lease);
+    bool is_wanted = !hf__list_empty(&lease->ensures);
+    bool renews = !lease->dormant || (is_wanted && lease->version > 0);
     if (warn_us < at_us) at_us = warn_us;
-    if (!lease->request && lease->renew_at_us < at_us) at_us = lease->renew_at_us;
+    if (!lease->request && renews && lease->renew_at_us < at_us) at_us = lease->renew_at_us;
+    if (!lease->request && lease->look_at_us < at_us) at_us = lease->look_at_us;
+    if (lease->dormant && is_wanted && lease->give_up_us < at_us) at_us = lease->give_up_us;
     hf__alarm_set(core, &lease->alarm, at_us);
 }
 
@@ -104,6 +111,7 @@ static void set_validity(struct hf_core *core, struct hf_lease *lease, int64_t s
     lease->pending = false;
     lease->failures = 0;
     lease->failure_code = 0;
+    lease->dormant = false;
 }
 
 void hf__lease_begin(struct hf_core *core, struct hf_lease *lease, const struct hf_id *by,
@@ -119,14 +127,23 @@ void hf__lease_begin(struct hf_core *core, struct hf_lease *lease, const struct 
 /* ---- the end ---- */
 
 void hf__ensures_fail(struct hf_core *core, struct hf_lease *lease, const struct hf_grant *grant,
-                      enum hf_reason reason)
+                      int code, enum hf_reason reason)
 {
+    struct hf_list failing, *node;
+    hf__list_init(&failing);
     for (struct hf_list *at = lease->ensures.next, *next; at != &lease->ensures; at = next) {
         next = at->next;
-        struct hf_job *job = HF_CONTAINER(at, struct hf_job, node);
-        if (grant && job->grant != grant) continue;
+        if (grant && HF_CONTAINER(at, struct hf_job, node)->grant != grant) continue;
         hf__list_remove(at);
-        hf__job_done(core, job, HF_ERR_LOST, "the lock was lost: %s", hf_reason_meaning(reason));
+        hf__list_append(&failing, at);
+    }
+    if (!grant) hf__list_splice(&failing, &lease->verifying);
+    while ((node = hf__list_pop(&failing))) {
+        struct hf_job *job = HF_CONTAINER(node, struct hf_job, node);
+        if (code != HF_ERR_LOST) hf__job_done(core, job, code, "%s", hf_error_meaning(code));
+        else if (grant || !lease->is_session)
+            hf__job_done(core, job, code, "the lock was lost: %s", hf_reason_meaning(reason));
+        else hf__job_done(core, job, code, "the session has ended: %s", hf_reason_meaning(reason));
     }
 }
 
@@ -148,7 +165,7 @@ void hf__lease_end(struct hf_core *core, struct hf_lease *lease, enum hf_reason 
                      hf_reason_meaning(reason));
         lease->job = NULL;
     }
-    hf__ensures_fail(core, lease, NULL, reason);
+    hf__ensures_fail(core, lease, NULL, HF_ERR_LOST, reason);
     /* Grants that are being released end with their release. */
     for (struct hf_list *at = lease->grants.next, *next; at != &lease->grants; at = next) {
         next = at->next;
@@ -159,7 +176,7 @@ void hf__lease_end(struct hf_core *core, struct hf_lease *lease, enum hf_reason 
     hf__lease_unref(core, lease);
 }
 
-static void give_back_all(struct hf_core *core, const struct hf_lease *lease, int64_t now_us)
+void hf__lease_give_back_all(struct hf_core *core, const struct hf_lease *lease, int64_t now_us)
 {
     for (struct hf_list *at = lease->grants.next; at != &lease->grants; at = at->next) {
         const struct hf_grant *grant = HF_CONTAINER(at, struct hf_grant, of_lease);
@@ -186,7 +203,7 @@ static void ask_record(struct hf_core *core, struct hf_lease *lease, struct hf_g
         (errand->looks ? 2 * lease->lease_ms : 0) + core->options.skew_ms + core->options.lease_ms;
     grant->state = HF_GRANT_EXPIRING;
     lease->stopped = true;
-    hf__ensures_fail(core, lease, NULL, HF_REASON_EXPIRED);
+    hf__ensures_fail(core, lease, NULL, HF_ERR_LOST, HF_REASON_EXPIRED);
     if (lease->request) lease->release = errand; /* G2 of grant.c */
     else hf__errand_start(core, errand, patience_ms, now_us);
 }
@@ -200,7 +217,11 @@ static void expire(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
         ask_record(core, lease, grant, now_us);
         return;
     }
-    if (grant || lease->opened) give_back_all(core, lease, now_us);
+    if (hf__session_is_common(core, lease) && !(HF_BUG(SESSION_IS_OURS) && lease->version)) {
+        hf__session_lapse(core, lease, now_us);
+        return;
+    }
+    if (grant || lease->opened) hf__lease_give_back_all(core, lease, now_us);
     if (lease->failures > 0) {
         struct hf_error detail;
         hf__error_set(&detail, 0, "%s, for the last %lld ms", hf_error_meaning(lease->failure_code),
@@ -240,22 +261,31 @@ static void forget_warnings(struct hf_lease *lease)
 /* ---- renewing ---- */
 
 /* Call it after handling what the same answer has taken away. */
-static void settle_ensures(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
+void hf__ensures_settle(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
 {
     bool confirmed = !lease->failures && !lease->overtaken; /* by this answer */
     bool holds_on = core->options.hold_on_unavailable;
+    struct hf_list settled, *node;
+    hf__list_init(&settled);
     for (struct hf_list *at = lease->ensures.next, *next; at != &lease->ensures; at = next) {
         next = at->next;
         struct hf_job *job = HF_CONTAINER(at, struct hf_job, node);
         if (job->need_until_us > lease->valid_until_us || !(confirmed || holds_on)) continue;
         hf__list_remove(at);
-        hf__job_done(core, job, 0, " ");
+        hf__list_append(&settled, at);
     }
     if (!hf__list_empty(&lease->ensures) && !lease->failures && !lease->overtaken)
         lease->renew_at_us = now_us;
+    lease->refs++;
+    while ((node = hf__list_pop(&settled))) {
+        struct hf_job *job = HF_CONTAINER(node, struct hf_job, node);
+        if (job->rechecks && !HF_BUG(NO_RECHECK)) hf__grant_recheck(core, job, now_us);
+        else hf__job_done(core, job, 0, " ");
+    }
+    hf__lease_unref(core, lease);
 }
 
-static void confirm(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
+void hf__lease_confirm(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
 {
     lease->version++;
     lease->by = lease->pending_by;
@@ -272,8 +302,8 @@ static void confirm(struct hf_core *core, struct hf_lease *lease, int64_t now_us
 }
 
 /* K5. `seen` is the claim as the record has it. */
-static void overtaken(struct hf_core *core, struct hf_lease *lease, const struct hf_claim *seen,
-                      int64_t now_us)
+void hf__lease_overtaken(struct hf_core *core, struct hf_lease *lease, const struct hf_claim *seen,
+                         int64_t now_us)
 {
     lease->version = seen->version;
     lease->by = seen->by;
@@ -324,9 +354,9 @@ static void refused_own(struct hf_core *core, struct hf_lease *lease, struct hf_
     else if (record.damaged) failed(core, lease, HF_ERR_DAMAGED, NULL, now_us);
     else if (!format->adopt(&record, &seen)) hf__grant_end_as(core, grant, &record, now_us);
     else if (format->at_version(&record, &sent) || HF_BUG(ANY_WRITER))
-        confirm(core, lease, now_us); /* an earlier copy landed */
+        hf__lease_confirm(core, lease, now_us); /* an earlier copy landed */
     else if (HF_BUG(MOVED_IS_LOST)) hf__grant_end_as(core, grant, &record, now_us);
-    else overtaken(core, lease, &seen, now_us);
+    else hf__lease_overtaken(core, lease, &seen, now_us);
 }
 
 static void refused_session(struct hf_core *core, struct hf_lease *lease,
@@ -339,11 +369,11 @@ static void refused_session(struct hf_core *core, struct hf_lease *lease,
     if (request->arena.failed) {
         failed(core, lease, HF_ERR_NO_MEMORY, NULL, now_us);
     } else if (!record.exists) {
-        hf__lease_end(core, lease, HF_REASON_SESSION_ENDED, 0, "its record is gone", now_us);
+        hf__session_gone(core, lease, now_us);
     } else if (record.damaged) {
         failed(core, lease, HF_ERR_DAMAGED, NULL, now_us);
     } else if (hf__id_eq(&record.by, &lease->pending_by)) {
-        confirm(core, lease, now_us);
+        hf__lease_confirm(core, lease, now_us);
         hf__session_heard(core, lease, &record, now_us);
         hf__session_recheck(core, lease, now_us);
     } else {
@@ -351,7 +381,7 @@ static void refused_session(struct hf_core *core, struct hf_lease *lease,
                                       .by = record.by,
                                       .lease_ms = record.liveness.lease_ms,
                                       .expires_unix_ms = record.liveness.expires_unix_ms};
-        overtaken(core, lease, &seen, now_us);
+        hf__lease_overtaken(core, lease, &seen, now_us);
         hf__session_heard(core, lease, &record, now_us);
     }
 }
@@ -386,7 +416,7 @@ static void renewed(struct hf_core *core, struct hf_request *request,
     }
     switch (hf__classify(answer)) {
     case HF_ANSWER_OK:
-        confirm(core, lease, now_us);
+        hf__lease_confirm(core, lease, now_us);
         if (lease->is_session) heard_new_session(core, lease, request, answer, now_us);
         break;
     case HF_ANSWER_REFUSED:
@@ -405,7 +435,7 @@ static void renewed(struct hf_core *core, struct hf_request *request,
         failed(core, lease, answer->code, answer->error.message, now_us);
         break;
     }
-    if (lease->state == HF_LEASE_LIVE) settle_ensures(core, lease, now_us);
+    if (lease->state == HF_LEASE_LIVE) hf__ensures_settle(core, lease, now_us);
     hf__lease_schedule(core, lease, now_us);
     hf__lease_unref(core, lease);
 }
@@ -440,7 +470,7 @@ static void build_renewal(struct hf_core *core, const struct hf_lease *lease,
     options->format->renew(&options->layout, &request->arena, &claim, &request->op);
 }
 
-static void send_renewal(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
+void hf__lease_send_renewal(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
 {
     if (!lease->pending) {
         lease->pending = true;
@@ -470,7 +500,8 @@ static void send_renewal(struct hf_core *core, struct hf_lease *lease, int64_t n
 void hf__lease_renew(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
 {
     lease->renew_at_us = now_us;
-    if (!lease->request) send_renewal(core, lease, now_us);
+    if (!lease->request && lease->dormant) hf__session_look(core, lease, now_us);
+    else if (!lease->request) hf__lease_send_renewal(core, lease, now_us);
     hf__lease_schedule(core, lease, now_us);
 }
 
@@ -494,16 +525,19 @@ static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us)
     }
     if (lease->state != HF_LEASE_LIVE || (lease->stopped && !HF_BUG(RENEW_AFTER_RELEASE))) return;
     lease->refs++;
-    if (now_us >= lease->valid_until_us) {
+    if (lease->dormant) {
+        hf__session_doze(core, lease, now_us);
+    } else if (now_us >= lease->valid_until_us) {
         expire(core, lease, now_us);
     } else {
+        if (now_us >= lease->look_at_us && !lease->request) hf__session_look(core, lease, now_us);
         if (now_us >= warn_due_us(lease)) warn(core, lease, now_us);
         if (now_us >= lease->renew_at_us && !lease->request) {
             if (is_idle(core, lease, now_us)) {
                 hf__session_drop(core, &lease->id, now_us);
                 hf__lease_end(core, lease, HF_REASON_RELEASED, 0, NULL, now_us);
             } else {
-                send_renewal(core, lease, now_us);
+                hf__lease_send_renewal(core, lease, now_us);
             }
         }
     }
@@ -511,8 +545,8 @@ static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us)
     hf__lease_unref(core, lease);
 }
 
-static void ensure(struct hf_core *core, struct hf_lease *lease, int64_t at_least_ms,
-                   struct hf_job *job, int64_t now_us)
+void hf__ensure(struct hf_core *core, struct hf_lease *lease, int64_t at_least_ms,
+                struct hf_job *job, int64_t now_us)
 {
     job->need_until_us = now_us + at_least_ms * 1000;
     bool may_remember = !core->options.by_grant || HF_BUG(FROM_MEMORY);
@@ -529,6 +563,8 @@ static void ensure(struct hf_core *core, struct hf_lease *lease, int64_t at_leas
         return;
     }
     if (needed_ms > lease->wanted_ms) lease->wanted_ms = needed_ms;
+    if (lease->dormant && hf__list_empty(&lease->ensures))
+        lease->give_up_us = now_us + core->options.request_timeout_ms * 1000 * HF_PATIENCE;
     hf__list_append(&lease->ensures, &job->node);
     hf__lease_renew(core, lease, now_us);
 }
@@ -537,7 +573,8 @@ void hf__core_ensure(struct hf_core *core, struct hf_grant *grant, int64_t at_le
                      struct hf_job *job, int64_t now_us)
 {
     hf__core_tick(core, now_us);
-    if (hf__grant_left_us(grant, now_us) <= 0) {
+    bool is_common = grant->lease && hf__session_is_common(core, grant->lease);
+    if (grant->state != HF_GRANT_HELD || (hf__grant_left_us(grant, now_us) <= 0 && !is_common)) {
         hf__job_done(core, job, HF_ERR_LOST, "the lock is not held any more");
         return;
     }
@@ -547,14 +584,16 @@ void hf__core_ensure(struct hf_core *core, struct hf_grant *grant, int64_t at_le
         return;
     }
     job->grant = grant;
-    ensure(core, grant->lease, at_least_ms, job, now_us);
+    job->rechecks = is_common;
+    hf__ensure(core, grant->lease, at_least_ms, job, now_us);
 }
 
 void hf__core_session_ensure(struct hf_core *core, struct hf_lease *session, int64_t at_least_ms,
                              struct hf_job *job, int64_t now_us)
 {
     hf__core_tick(core, now_us);
-    if (session->state != HF_LEASE_LIVE || session->valid_until_us <= now_us || session->leaving)
+    bool lasts = session->valid_until_us > now_us || hf__session_is_common(core, session);
+    if (session->state != HF_LEASE_LIVE || !lasts || session->leaving)
         hf__job_done(core, job, HF_ERR_LOST, "the session has ended");
-    else ensure(core, session, at_least_ms, job, now_us);
+    else hf__ensure(core, session, at_least_ms, job, now_us);
 }

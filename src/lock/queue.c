@@ -207,7 +207,10 @@ int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t n
         core->own_count++;
         if (want->lease_ms > 0) attempt->own->lease_ms = attempt->own->wanted_ms = want->lease_ms;
     }
-    if (want->session) want->session->refs++;
+    if (want->session) {
+        want->session->refs++;
+        want->session->wanting++;
+    }
     attempt->use_session = !own;
     attempt->poll_ms = FIRST_POLL_MS;
     attempt->began_us = now_us;

@@ -167,7 +167,7 @@ static bool declare_intent(struct hf_core *core, struct hf_attempt *attempt, int
         hf__attempt_request(core, attempt, HF_REQUEST_INTENT, declared, now_us);
     if (!request) return true;
     attempt->has_intent = true;
-    hf__new_id(core, &attempt->intent);
+    hf__new_grant_id(core, &attempt->want, &attempt->intent);
     hf__lease_unref(core, attempt->intent_session);
     attempt->intent_session = session;
     session->refs++;
@@ -221,6 +221,24 @@ static void act(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us
                     now_us);
 }
 
+/* A grant of a session of ours that nobody here knows of; if others act for that session, too, one
+ * that was made here. */
+static bool is_orphan_of_ours(const struct hf_core *core, const struct hf_attempt *attempt,
+                              const struct hf_rival *rival)
+{
+    struct hf_slice grant = rival->holder.grant;
+    const struct hf_lease *session = hf__session_find(core, rival->holder.session);
+    if (!session || hf__name_cares_for(attempt->name, grant)) return false;
+    return !hf__session_is_common(core, session) || hf__grant_is_marked(core, grant);
+}
+
+/* Of a session that nobody else acts for, we need not read the record. */
+static bool is_alive_here(const struct hf_core *core, struct hf_slice id)
+{
+    const struct hf_lease *session = hf__session_find(core, id);
+    return session && !hf__session_is_common(core, session);
+}
+
 /* A3, A4. */
 void hf__rivals_examine(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
@@ -232,9 +250,10 @@ void hf__rivals_examine(struct hf_core *core, struct hf_attempt *attempt, int64_
             rival->dead = verdict.dead;
             if (verdict.judge_at_us < attempt->judge_at_us)
                 attempt->judge_at_us = verdict.judge_at_us;
-        } else if (hf__session_find(core, session)) {
-            /* Ours: alive if this client holds or attempts it, an orphan otherwise. */
-            rival->dead = !hf__name_cares_for(attempt->name, rival->holder.grant);
+        } else if (is_orphan_of_ours(core, attempt, rival)) {
+            rival->dead = true;
+        } else if (is_alive_here(core, session)) {
+            rival->dead = false;
         } else {
             read_session(core, attempt, session, now_us);
             return;

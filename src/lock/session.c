@@ -55,6 +55,10 @@ static void send_creation(struct hf_core *core, struct hf_lease *session, int64_
 static void begin_anew(struct hf_core *core, struct hf_lease *session, int64_t now_us)
 {
     hf__new_id(core, &session->id);
+    if (session->opened) {
+        session->secret = session->id;
+        hf__id_of_secret(&session->secret, &session->id);
+    }
     if (core->has_principal) hf__id_bind(&session->id, &core->principal);
     session->pending_by = session->id; /* as new as the session */
     session->pending_sent_us = now_us;
@@ -194,25 +198,30 @@ void hf__session_drop(struct hf_core *core, const struct hf_id *id, int64_t now_
 
 /* ---- sessions that callers open ---- */
 
-int hf__core_session_open(struct hf_core *core, const struct hf_session_want *want,
-                          struct hf_job *job, int64_t now_us, struct hf_lease **ret,
-                          struct hf_error *reterr)
+bool hf__session_name(struct hf_lease *session, struct hf_slice owner, struct hf_slice instance)
 {
-    struct hf_slice owner = want->owner, instance = want->instance;
-    hf__core_tick(core, now_us);
-    if (core->closing) return hf__error_set(reterr, HF_ERR_CLOSED, "the client is being closed");
-    struct hf_lease *session = hf__lease_new(core, true);
-    if (!session) return hf__error_no_memory(reterr);
     session->owner = hf__malloc(owner.len + 1 + instance.len + 1);
-    if (!session->owner) {
-        hf__lease_unref(core, session);
-        return hf__error_no_memory(reterr);
-    }
-    memcpy(session->owner, owner.ptr, owner.len);
+    if (!session->owner) return false;
+    if (owner.len) memcpy(session->owner, owner.ptr, owner.len);
     session->owner[owner.len] = '\0';
     session->instance = session->owner + owner.len + 1;
     if (instance.len) memcpy(session->instance, instance.ptr, instance.len);
     session->instance[instance.len] = '\0';
+    return true;
+}
+
+int hf__core_session_open(struct hf_core *core, const struct hf_session_want *want,
+                          struct hf_job *job, int64_t now_us, struct hf_lease **ret,
+                          struct hf_error *reterr)
+{
+    hf__core_tick(core, now_us);
+    if (core->closing) return hf__error_set(reterr, HF_ERR_CLOSED, "the client is being closed");
+    struct hf_lease *session = hf__lease_new(core, true);
+    if (!session) return hf__error_no_memory(reterr);
+    if (!hf__session_name(session, want->owner, want->instance)) {
+        hf__lease_unref(core, session);
+        return hf__error_no_memory(reterr);
+    }
     session->opened = true;
     session->job = job;
     session->lease_ms = session->wanted_ms = want->lease_ms;
@@ -225,7 +234,15 @@ int hf__core_session_open(struct hf_core *core, const struct hf_session_want *wa
 
 void hf__session_left(struct hf_core *core, struct hf_lease *session, int64_t now_us)
 {
-    hf__session_drop(core, &session->id, now_us);
+    struct hf_errand *errand = hf__errand_new(core, HF_ERRAND_END_SESSION, NULL);
+    if (errand) {
+        errand->target = hf__id_text(&errand->arena, &session->id);
+        if (hf__session_is_common(core, session)) {
+            errand->job = session->job; /* others may have locks in it: the record must be gone */
+            session->job = NULL;
+        }
+        hf__errand_start(core, errand, core->options.lease_ms, now_us);
+    } /* otherwise it ends by itself, later */
     hf__lease_end(core, session, HF_REASON_RELEASED, 0, NULL, now_us);
 }
 
@@ -262,7 +279,12 @@ void hf__core_leave_all(struct hf_core *core, int64_t now_us)
         while (!hf__list_empty(&lease->grants))
             hf__grant_end(core, HF_CONTAINER(lease->grants.next, struct hf_grant, of_lease),
                           HF_REASON_ABANDONED, 0, NULL, now_us);
-        if (lease->opened) hf__lease_end(core, lease, HF_REASON_ABANDONED, 0, NULL, now_us);
+        if (lease->opened) { /* whether it has ended is not for us to say */
+            hf__ensures_fail(core, lease, NULL,
+                             lease->pending ? HF_ERR_OUTCOME_UNKNOWN : HF_ERR_CLOSED,
+                             HF_REASON_CLOSED);
+            hf__lease_end(core, lease, HF_REASON_ABANDONED, 0, NULL, now_us);
+        }
         next = at->next;
         hf__lease_unref(core, lease);
     }
@@ -302,6 +324,14 @@ static void obey(struct hf_core *core, struct hf_lease *session, struct hf_slice
     give_back_text(core, session, &text, now_us);
 }
 
+/* Whether we are to answer for a grant of this session (M5 of common.c). */
+static bool is_for_us(const struct hf_core *core, const struct hf_lease *session,
+                      struct hf_slice grant)
+{
+    return !hf__session_is_common(core, session) || hf__grant_is_marked(core, grant) ||
+           HF_BUG(ASKED_FREES);
+}
+
 static struct hf_values copy_set(struct hf_arena *arena, struct hf_values set)
 {
     struct hf_value whole = hf__list(HF_SS, set.at, set.count);
@@ -313,20 +343,30 @@ void hf__session_heard(struct hf_core *core, struct hf_lease *session,
                        const struct hf_session_record *record, int64_t now_us)
 {
     if (record->asked.count == 0 && record->revoked.count == 0) return;
-    /* Obeys all revocations: whoever wrote them relies on it. */
+    struct hf_errand *errand = hf__errand_new(core, HF_ERRAND_CLEAR, NULL);
+    /* All of what is revoked: whoever revoked it counts on it. */
     for (size_t i = 0; i < record->revoked.count; i++)
         obey(core, session, record->revoked.at[i].bytes, now_us);
+    size_t heard_count = 0;
+    struct hf_value *heard = NULL;
+    if (errand && record->asked.count)
+        heard = hf__arena_zalloc(&errand->arena, record->asked.count, sizeof *heard);
     for (size_t i = 0; i < record->asked.count; i++) {
         struct hf_errand_text text;
-        if (!hf__errand_parse(record->asked.at[i].bytes, &text)) continue;
-        const struct hf_name *name = hf__name_find(core, text.name);
-        if (name && hf__name_cares_for(name, text.grant)) continue;
+        bool parsed = hf__errand_parse(record->asked.at[i].bytes, &text);
+        if (parsed && !is_for_us(core, session, text.grant)) continue;
+        if (heard) heard[heard_count++] = record->asked.at[i];
+        const struct hf_name *name = parsed ? hf__name_find(core, text.name) : NULL;
+        if (!parsed || (name && hf__name_cares_for(name, text.grant))) continue;
         give_back_text(core, session, &text, now_us);
     }
-    struct hf_errand *errand = hf__errand_new(core, HF_ERRAND_CLEAR, NULL);
-    if (!errand) return; /* the next renewal returns them again */
+    if (!errand) return; /* they are heard again with the next renewal */
+    if (heard_count == 0 && record->revoked.count == 0) {
+        hf__errand_free(core, errand);
+        return;
+    }
     errand->target = hf__id_text(&errand->arena, &session->id);
-    errand->asked = copy_set(&errand->arena, record->asked);
+    errand->asked = copy_set(&errand->arena, (struct hf_values){.at = heard, .count = heard_count});
     errand->revoked = copy_set(&errand->arena, record->revoked);
     hf__errand_start(core, errand, core->options.lease_ms, now_us);
 }

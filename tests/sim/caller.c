@@ -7,6 +7,9 @@
  * long" counts from the answer, on the caller's own clock, and counts for I1. Answers get lost,
  * programs stop, crash and start again without their memory; the table stays.
  *
+ * Some have a session, which any service opens, renews, takes locks for and ends. An acquire that
+ * was not answered may be repeated at another service, as the same call.
+ *
  * What a client does with a call is what the service and the command do with it (service/v2.c,
  * client/by_grant.c): its own grant first, then the record.
  */
@@ -15,8 +18,18 @@
 #include "sim.h"
 
 /* REPEAT: the same acquire again, by its idempotency key. */
-enum call_kind { CALL_ACQUIRE, CALL_RENEW, CALL_REPEAT, CALL_RELEASE };
-static const char *const call_names[] = {"acquire", "renew", "repeat", "release"};
+enum call_kind {
+    CALL_ACQUIRE,
+    CALL_RENEW,
+    CALL_REPEAT,
+    CALL_RELEASE,
+    CALL_OPEN,
+    CALL_RENEW_SESSION,
+    CALL_END_SESSION
+};
+static const char *const call_names[] = {"acquire",        "renew",          "repeat",
+                                         "release",        "open a session", "renew the session",
+                                         "end the session"};
 
 struct sim_call {
     struct sim_user user;
@@ -28,6 +41,9 @@ struct sim_call {
     struct hf_id grant;
     struct hf_job job;
     struct hf_attempt *attempt;
+    struct hf_lease *session; /* counted */
+    bool session_ready;
+    bool repeats; /* the grant of an earlier call is adopted */
     bool asked_record;
     bool over; /* the caller has its answer, or does not wait for it any more */
 };
@@ -48,7 +64,8 @@ static int64_t caller_us(const struct sim_caller *caller)
 
 bool sim_caller_believes(const struct sim_caller *caller)
 {
-    return caller->has_grant && !caller->robbed && caller->told_until_us > caller_us(caller);
+    return caller->has_grant && !caller->robbed && caller->told_until_us > caller_us(caller) &&
+           !sim_check_is_revoked(caller->world, &caller->grant);
 }
 
 static void think(struct sim_caller *caller);
@@ -57,8 +74,38 @@ static void think(struct sim_caller *caller);
 
 static void forget(struct sim_caller *caller)
 {
-    caller->has_grant = caller->robbed = false;
+    caller->has_grant = caller->robbed = caller->in_session = false;
     caller->told_until_us = 0;
+}
+
+/* Whether the session that it has keeps the grant that it has: it may be of an earlier one. */
+static bool is_kept(const struct sim_caller *caller)
+{
+    return caller->has_grant && caller->has_session && caller->in_session &&
+           hf__id_eq(&caller->kept_by, &caller->session);
+}
+
+static void forget_session(struct sim_caller *caller)
+{
+    bool kept = is_kept(caller);
+    caller->has_session = false;
+    if (!kept) return;
+    sim_check_dead(caller->world, &caller->grant);
+    forget(caller);
+}
+
+static void hear_of_session(struct sim_call *call, int code, int64_t left_ms)
+{
+    struct sim_caller *caller = call->caller;
+    int64_t until_us = caller_us(caller) + left_ms * 1000;
+    if (code == 0 && call->kind != CALL_END_SESSION) {
+        if (call->kind == CALL_OPEN) caller->session_until_us = 0;
+        if (until_us > caller->session_until_us) caller->session_until_us = until_us;
+        caller->has_session = true;
+        if (is_kept(caller) && until_us > caller->told_until_us) caller->told_until_us = until_us;
+    } else if (code == 0 || code == HF_ERR_LOST) {
+        forget_session(caller);
+    }
 }
 
 static void heard(struct sim_call *call, int code, int64_t left_ms)
@@ -69,13 +116,20 @@ static void heard(struct sim_call *call, int code, int64_t left_ms)
     caller->call = NULL;
     sim_trace(world, "caller%d: %s at %s: %s, %lld ms", caller->index, call_names[call->kind],
               call->client->owner, hf_error_name(code), (long long)left_ms);
-    if (code == 0 && call->kind != CALL_RELEASE) {
+    caller->again = false;
+    if (call->kind >= CALL_OPEN) {
+        hear_of_session(call, code, left_ms);
+    } else if (code == 0 && call->kind != CALL_RELEASE) {
         caller->grant = call->grant;
         caller->has_grant = true;
         if (call->kind == CALL_ACQUIRE) {
+            caller->in_session = call->session != NULL;
+            caller->kept_by = caller->session;
+            caller->last_kept_by = caller->session;
             caller->asked = call->client;
             caller->last = call->grant;
             caller->last_lock = caller->lock;
+            caller->last_in_session = caller->in_session;
             caller->last_limit = caller->limit;
         }
         if (call->kind == CALL_ACQUIRE)
@@ -85,6 +139,9 @@ static void heard(struct sim_call *call, int code, int64_t left_ms)
         if (until_us > caller->told_until_us) caller->told_until_us = until_us;
     } else if (call->kind == CALL_RELEASE && code == 0) {
         sim_check_dead(world, &call->grant);
+        forget(caller);
+    } else if (code == HF_ERR_LOST && call->kind == CALL_ACQUIRE) {
+        forget_session(caller);
         forget(caller);
     } else if (code == HF_ERR_LOST) {
         sim_check_dead(world, &call->grant);
@@ -102,6 +159,7 @@ static void answer(struct sim_call *call, int code, const struct hf_confirmed *c
     struct sim_world *world = call->caller->world;
     struct sim_client *client = call->client;
     client->serving--;
+    hf__lease_unref(&client->core, call->session);
     if (call->over) return;
     if (!world->draining && sim_chance(world, world->loss_percent)) {
         sim_trace(world, "   (the answer to caller%d gets lost)", call->caller->index);
@@ -123,6 +181,7 @@ static void hang_up(struct sim_event *event)
     sim_trace(call->caller->world, "caller%d: hangs up", call->caller->index);
     call->over = true;
     call->caller->call = NULL;
+    call->caller->again = call->kind == CALL_ACQUIRE;
     think(call->caller);
 }
 
@@ -177,6 +236,7 @@ static struct hf_by_grant which(const struct sim_call *call)
     return (struct hf_by_grant){.name = sim_lock_name(caller->lock),
                                 .grant = call->grant,
                                 .limit = caller->limit,
+                                .owner = caller->in_session ? HF_LIT("callers") : HF_LIT(""),
                                 .keep = call->client->by_grant};
 }
 
@@ -185,6 +245,7 @@ static void by_record(struct sim_call *call, int64_t now_us)
     struct sim_client *client = call->client;
     struct hf_by_grant by = which(call);
     call->asked_record = true;
+    if (call->caller->in_session) call->lease_ms = by.limit = 0; /* as v2's grants are written */
     const struct hf_release how = {.reason = HF_REASON_RELEASED};
     sim_memory_fails(client->world, client->world->draining ? 0 : client->world->memory);
     if (call->kind != CALL_RELEASE)
@@ -226,33 +287,98 @@ static void serve_release(struct sim_call *call, int64_t now_us)
     by_record(call, now_us);
 }
 
+static void acquire(struct sim_call *call, int64_t now_us)
+{
+    const struct sim_caller *caller = call->caller;
+    const struct hf_want want = {
+        .name = sim_lock_name(caller->lock),
+        .limit = caller->limit,
+        .timeout_ms = call->timeout_ms,
+        .lease_ms = call->session ? 0 : call->lease_ms,
+        .owner = hf__slice_str("callers"), /* one name for all: a grant is what counts */
+        .session = call->session,
+        .has_call = true,
+        .call = caller->identity,
+        .user = call,
+    };
+    struct hf_error error;
+    if (hf__core_acquire(&call->client->core, &want, now_us, &call->attempt, &error) != 0)
+        answer(call, error.code, NULL);
+}
+
+static struct hf_lease *find_session(struct sim_client *client, const struct hf_id *secret)
+{
+    struct hf_id id;
+    hf__id_of_secret(secret, &id);
+    for (struct hf_list *at = client->core.opened.next; at != &client->core.opened; at = at->next) {
+        struct hf_lease *session = HF_CONTAINER(at, struct hf_lease, of_opened);
+        if (hf__id_eq(&session->id, &id)) return session;
+    }
+    return NULL;
+}
+
+/* What the service does: with its own session, if it has it, otherwise it is adopted first. */
+static void serve_session(struct sim_call *call, int64_t now_us)
+{
+    struct sim_client *client = call->client;
+    struct sim_caller *caller = call->caller;
+    struct hf_error error;
+    if (call->kind == CALL_OPEN) {
+        const struct hf_session_want want = {.owner = HF_LIT("callers"),
+                                             .lease_ms = call->lease_ms};
+        int code =
+            hf__core_session_open(&client->core, &want, &call->job, now_us, &call->session, &error);
+        if (code == 0) call->session->refs++;
+        else answer(call, code, NULL);
+        return;
+    }
+    struct hf_lease *known = call->session ? call->session : find_session(client, &caller->session);
+    if (!known || known->state != HF_LEASE_LIVE || known->leaving) {
+        struct hf_id id;
+        if (call->session) { /* it was adopted, and has ended since */
+            answer(call, HF_ERR_LOST, NULL);
+            return;
+        }
+        hf__id_of_secret(&caller->session, &id);
+        int code = hf__core_session_adopt(&client->core, &id, HF_LIT("callers"), &call->job, now_us,
+                                          &call->session, &error);
+        if (code != 0) answer(call, code, NULL);
+        return;
+    }
+    if (!call->session) known->refs++;
+    call->session = known;
+    if (call->kind == CALL_ACQUIRE) {
+        acquire(call, now_us);
+    } else if (call->kind == CALL_END_SESSION) {
+        call->session_ready = true;
+        hf__core_session_close(&client->core, known, &call->job, now_us);
+    } else {
+        call->session_ready = true;
+        hf__core_session_ensure(&client->core, known, known->lease_ms - known->lease_ms / 100 - 1,
+                                &call->job, now_us);
+    }
+}
+
+static bool is_about_session(const struct sim_call *call)
+{
+    return call->kind >= CALL_OPEN || (call->kind == CALL_ACQUIRE && call->caller->has_session);
+}
+
 static void serve(struct sim_event *event)
 {
     struct sim_call *call = event->about;
     struct sim_client *client = call->client;
-    struct sim_caller *caller = call->caller;
     int64_t now_us = sim_boot_us(client, client->world->t);
     if (client->closing || call->over) return;
     sim_client_tick(client);
     client->serving++;
     call->job = (struct hf_job){.user = call, .calls_back = true};
-    if (call->kind == CALL_RENEW || call->kind == CALL_REPEAT) {
-        serve_renew(call, now_us);
-    } else if (call->kind == CALL_RELEASE) {
-        serve_release(call, now_us);
-    } else {
-        const struct hf_want want = {
-            .name = sim_lock_name(caller->lock),
-            .limit = caller->limit,
-            .timeout_ms = call->timeout_ms,
-            .lease_ms = call->lease_ms,
-            .owner = hf__slice_str("callers"), /* one name for all: a grant is what counts */
-            .user = call,
-        };
-        struct hf_error error;
-        if (hf__core_acquire(&client->core, &want, now_us, &call->attempt, &error) != 0)
-            answer(call, error.code, NULL);
-    }
+    sim_memory_fails(client->world, client->world->draining ? 0 : client->world->memory);
+    if (is_about_session(call)) serve_session(call, now_us);
+    else if (call->kind == CALL_RENEW || call->kind == CALL_REPEAT) serve_renew(call, now_us);
+    else if (call->kind == CALL_RELEASE) serve_release(call, now_us);
+    else acquire(call, now_us);
+    sim_memory_fails(client->world, 0);
     sim_client_drain(client);
 }
 
@@ -266,16 +392,25 @@ void sim_call_acquired(struct sim_client *client, struct hf_attempt *attempt)
 {
     struct sim_call *call = attempt->want.user;
     int code = attempt->code;
+    int64_t now_us = sim_boot_us(client, client->world->t);
     struct hf_grant *grant = code == 0 ? attempt->grant : NULL;
+    if (code == HF_ERR_HELD && attempt->repeats && !call->over) {
+        call->grant = attempt->repeated;
+        call->repeats = call->asked_record = true;
+        hf__attempt_free(&client->core, attempt);
+        call->job = (struct hf_job){.user = call, .calls_back = true};
+        struct hf_by_grant by = which(call);
+        hf__core_adopt(&client->core, &by, 0, &call->job, now_us);
+        return;
+    }
     hf__attempt_free(&client->core, attempt);
     if (grant) {
         client->world->grants++;
         list_entry(client, grant);
         call->grant = grant->id;
         if (call->over) { /* nobody to tell: it is given back */
-            const struct hf_release how = {.reason = HF_REASON_RELEASED};
-            client->serving--;
-            hf__core_release(&client->core, grant, &how, sim_boot_us(client, client->world->t));
+            hf__core_give_back(&client->core, grant, now_us);
+            answer(call, 0, NULL);
             return;
         }
     }
@@ -288,8 +423,34 @@ void sim_call_done(struct sim_client *client, struct hf_job *job)
 {
     struct sim_call *call = job->user;
     struct sim_entry *entry = find_entry(client, &call->grant);
+    int64_t now_us = sim_boot_us(client, client->world->t);
     if (call->kind == CALL_RELEASE) {
         answer(call, job->code, NULL);
+        return;
+    }
+    if (is_about_session(call) && !call->repeats) {
+        struct hf_confirmed session = {0};
+        bool goes_on = job->code == 0 && !call->session_ready &&
+                       (call->kind == CALL_ACQUIRE || call->kind == CALL_END_SESSION);
+        if (goes_on) { /* it was adopted */
+            call->job = (struct hf_job){.user = call, .calls_back = true};
+            serve_session(call, now_us);
+            return;
+        }
+        if (job->code == HF_ERR_LOST && call->session_ready && call->kind != CALL_END_SESSION) {
+            hf__lease_unref(&client->core,
+                            call->session); /* lost here: what does the record say? */
+            call->session = NULL;
+            call->session_ready = false;
+            call->job = (struct hf_job){.user = call, .calls_back = true};
+            serve_session(call, now_us);
+            return;
+        }
+        if (call->session) session.lease_ms = call->session->lease_ms;
+        if (call->session) session.valid_until_us = call->session->valid_until_us;
+        if (call->kind == CALL_OPEN && job->code == 0 && !call->over)
+            call->caller->session = call->session->secret;
+        answer(call, job->code, &session);
         return;
     }
     if (job->code == HF_ERR_LOST &&
@@ -333,12 +494,20 @@ static void call_client(struct sim_caller *caller, enum call_kind kind, struct s
     if (kind == CALL_ACQUIRE && call->lease_ms == 0) call->lease_ms = lease_ms;
     if (caller->limit > 0 && kind == CALL_RENEW && sim_chance(world, 60))
         call->lease_ms = caller->lease_ms += caller->lease_ms / 100;
-    if (kind == CALL_ACQUIRE) caller->lease_ms = call->lease_ms;
+    /* Longer than the skew, within which no other service takes it up (common.c). */
+    if (kind == CALL_OPEN)
+        call->lease_ms = world->skew_ms * 2 + lease_ms * (1 + sim_below(world, 3));
+    if (kind == CALL_ACQUIRE && !caller->again) {
+        caller->lease_ms = call->lease_ms;
+        uint64_t words[2] = {sim_random(world), sim_random(world)};
+        memcpy(caller->identity.bytes, words, sizeof words);
+    }
     if (kind == CALL_ACQUIRE) caller->asked_t = world->t;
     if (call->lease_ms > world->longest_lease_ms) world->longest_lease_ms = call->lease_ms;
     int64_t waits[] = {0, lease_ms / 2, lease_ms * 2};
     call->timeout_ms = waits[sim_below(world, 3)];
-    if (kind == CALL_RELEASE) sim_check_given_up(world, &caller->grant);
+    if (kind == CALL_RELEASE || (kind == CALL_END_SESSION && is_kept(caller)))
+        sim_check_given_up(world, &caller->grant);
     caller->call = call;
     sim_trace(world, "caller%d: asks %s to %s %.*s (lease %lld)", caller->index, client->owner,
               call_names[kind], HF_FMT(sim_lock_name(caller->lock)), (long long)call->lease_ms);
@@ -355,14 +524,31 @@ static void begin(struct sim_caller *caller)
         think(caller);
         return;
     }
+    if (caller->again && sim_chance(world, 70)) {
+        call_client(caller, CALL_ACQUIRE, client);
+        return;
+    }
+    caller->again = false;
     forget(caller);
+    if (!caller->has_session && world->params.format->sessions && sim_chance(world, 30)) {
+        call_client(caller, CALL_OPEN, client);
+        return;
+    }
+    if (caller->has_session && sim_chance(world, 10)) {
+        call_client(caller, CALL_END_SESSION, client);
+        return;
+    }
     caller->lock = (int)sim_below(world, world->lock_count);
     caller->limit = 0;
     if (world->lock_kinds[caller->lock] == SIM_SEMAPHORE) {
-        think(caller);
-        return;
+        caller->limit = world->lock_limits[caller->lock];
+        if (!caller->has_session) {
+            think(caller);
+            return;
+        }
     }
-    if (world->lock_kinds[caller->lock] == SIM_READERS && !world->params.format->sessions)
+    if (world->lock_kinds[caller->lock] == SIM_READERS &&
+        (!world->params.format->sessions || caller->has_session))
         caller->limit = sim_chance(world, 70) ? HF_READERS_LIMIT : 0;
     call_client(caller, CALL_ACQUIRE, client);
 }
@@ -378,6 +564,8 @@ static void act(struct sim_event *event)
         caller->grant = caller->last; /* whoever repeats need not know what became of it */
         caller->lock = caller->last_lock;
         caller->limit = caller->last_limit;
+        caller->in_session = caller->last_in_session;
+        caller->kept_by = caller->last_kept_by;
         call_client(caller, CALL_REPEAT, caller->asked);
         return;
     }
@@ -385,10 +573,12 @@ static void act(struct sim_event *event)
         begin(caller);
         return;
     }
-    struct sim_client *client = some_client(world, false);
+    struct sim_client *client = some_client(world, caller->in_session);
     int64_t what = sim_below(world, 100);
     if (!client) think(caller);
+    else if (is_kept(caller) && what < 5) call_client(caller, CALL_END_SESSION, client);
     else if (world->draining || what < 20) call_client(caller, CALL_RELEASE, client);
+    else if (is_kept(caller) && what < 65) call_client(caller, CALL_RENEW_SESSION, client);
     else if (what < 90) call_client(caller, CALL_RENEW, client);
     else if (what < 93) {
         forget(caller); /* it leaves the lock to expire */
@@ -425,6 +615,7 @@ void sim_caller_hears(struct sim_world *world, const struct hf_grant *grant, int
         forget(caller);
         caller->has_grant = true;
         caller->grant = grant->id;
+        caller->again = false;
         caller->asked_t = 0;
         caller->lock = lock;
         caller->limit = grant->limit;

@@ -192,7 +192,8 @@ static bool held_in(struct sim_world *world, const struct hf_item *items, int co
 
 /*
  * A copy of an acquire that lands after its grant has ended grants it once more, with a new token:
- * whoever still has it may renew it then.
+ * whoever still has it may renew it then. A copy of a session's creation does the same for all locks
+ * that still have it.
  */
 void sim_check_revived(struct sim_world *world, const struct hf_op *op)
 {
@@ -203,7 +204,7 @@ void sim_check_revived(struct sim_world *world, const struct hf_op *op)
 
 void sim_check_alive(struct sim_world *world, const struct hf_id *grant, int64_t limit)
 {
-    if (is_listed(world->dead, world->dead_count, grant) &&
+    if (is_listed(world->dead, world->dead_count, grant) && !world->session_revived &&
         !sim_check_is_robbed(world, grant, limit) &&
         !held_in(world, world->revived, world->revived_count, grant, limit))
         sim_fail(world, "I3: a grant that was lost or released is told as held");
@@ -274,11 +275,32 @@ bool sim_check_is_robbed(struct sim_world *world, const struct hf_id *grant, int
     return held_in(world, world->robbed, world->robbed_count, grant, limit);
 }
 
+/* A session is asked to give a lock back. Its caller need not hear of that at once. */
+static void note_revoked(struct sim_world *world, const struct sim_cell *cell)
+{
+    const struct hf_value *revoked =
+        cell->exists && cell->lock < 0 ? hf__item_get_str(cell->item, "revoked") : NULL;
+    for (size_t i = 0; revoked && revoked->type == HF_SS && i < revoked->list.count; i++) {
+        struct hf_errand_text text;
+        struct hf_slice by, reason;
+        struct hf_id id;
+        if (hf__revocation_parse(revoked->list.at[i].bytes, &text, &by, &reason) &&
+            hf__id_parse(text.grant, &id))
+            list_id(world, world->revoked, &world->revoked_count, &id);
+    }
+}
+
+bool sim_check_is_revoked(const struct sim_world *world, const struct hf_id *grant)
+{
+    return is_listed(world->revoked, world->revoked_count, grant);
+}
+
 void sim_check_forced(struct sim_world *world, const struct sim_message *message, bool had,
                       struct hf_item old)
 {
     struct hf_record before;
     const struct sim_cell *cell = sim_cell_of(world, &message->op);
+    note_revoked(world, cell);
     world->params.format->parse(&world->layout, &world->arena, had, old, &before);
     if (had && world->robbed_count < SIM_FORCES) world->robbed[world->robbed_count++] = old;
     for (int i = 0; i < world->held_count; i++) {

@@ -225,6 +225,7 @@ static bool mind_session(struct sim_worker *worker)
     struct sim_client *client = worker->client;
     struct sim_world *world = client->world;
     if (!world->params.format->sessions || world->params.seed % 4 != 3) return false;
+    if (client->by_grant) return false; /* there they are its callers' (caller.c) */
     if (worker->session && worker->session->state == HF_LEASE_DEAD) {
         hf__lease_unref(&client->core, worker->session);
         worker->session = NULL;

@@ -147,10 +147,20 @@ struct sim_caller {
     struct hf_id grant;
     int64_t asked_t;          /* when it was asked for */
     int64_t told_until_us;    /* on its own clock */
+    bool has_session;         /* it keeps what is acquired in it, wherever that is */
+    bool in_session;          /* the grant is kept by a session … */
+    struct hf_id kept_by;     /* … this one */
+    struct hf_id session;     /* its secret */
+    int64_t session_until_us; /* as it was told, on its own clock */
+    bool again;               /* an acquire was not answered: the same call comes again */
+    struct hf_id identity;    /* of that call */
+    int64_t asked_lease_ms;
     struct sim_call *call;    /* under way */
     struct sim_client *asked; /* who granted the last one, and what it was */
     struct hf_id last;
     int last_lock;
+    bool last_in_session;
+    struct hf_id last_kept_by;
     int64_t last_limit;
     int64_t thought;
 };
@@ -266,12 +276,15 @@ struct sim_world {
     int given_up_count;
     struct hf_id dead[SIM_DEAD]; /* grants that somebody was told are lost or released */
     int dead_count;
+    struct hf_id revoked[SIM_DEAD]; /* grants that a session was asked to give back */
+    int revoked_count;
     struct sim_force forces[SIM_FORCES];
     int force_count;
     struct hf_item robbed[SIM_FORCES]; /* what records showed before a forced release */
     int robbed_count;
     struct hf_item revived[SIM_FORCES]; /* … after an acquire landed for the second time */
     int revived_count;
+    bool session_revived; /* a session's creation landed again, after its end */
 
     char failure[256];
     uint64_t steps, requests, grants, losses, takeovers;
@@ -342,6 +355,7 @@ void sim_check_revived(struct sim_world *world, const struct hf_op *op);
 void sim_check_given_up(struct sim_world *world, const struct hf_id *grant);
 /* Whether it was taken away by force, perhaps before its holder heard of it. */
 bool sim_check_is_robbed(struct sim_world *world, const struct hf_id *grant, int64_t limit);
+bool sim_check_is_revoked(const struct sim_world *world, const struct hf_id *grant);
 /* A forced release reads an item; it sends a write. */
 void sim_check_force_looks(struct sim_world *world, const struct sim_message *message);
 void sim_check_force_writes(struct sim_world *world, const struct sim_message *message);
