@@ -21,8 +21,10 @@ struct hf_acquisition {
     hf_wait_fn on_wait;
     void *on_wait_user;
     struct news *news;
-    struct news *blocked; /* the holder that blocked it; NULL: none, or out of memory */
-    bool telling;         /* on_wait runs: the result waits for it */
+    struct news *blocked;  /* the holder that blocked it; NULL: none, or out of memory */
+    bool repeats;          /* an earlier call with the same identity holds the lock … */
+    struct hf_id repeated; /* … with this grant */
+    bool telling;          /* on_wait runs: the result waits for it */
     struct hf_client *client;
     struct hf_attempt *attempt; /* NULL: it has a result */
     struct hf_lock *lock;       /* made in advance */
@@ -150,6 +152,8 @@ void hf__acquire_finished(struct hf_client *client, struct hf_attempt *attempt)
     bool blocked = attempt->code == HF_ERR_HELD || attempt->code == HF_ERR_TIMED_OUT;
     if (blocked && !attempt->wants.failed)
         acquisition->blocked = news_of(attempt, &attempt->blocked_by);
+    acquisition->repeats = attempt->repeats;
+    acquisition->repeated = attempt->repeated;
     hf__attempt_free(&client->core, attempt);
     /* A callback is queued after the news being reported, and before the lock's events. */
     if (!acquisition->telling || !acquisition->waiter) give_result(client, acquisition);
@@ -279,7 +283,9 @@ static int check_want(struct hf_client *client, const char *name, int64_t timeou
         .reports = options->on_wait != NULL,
         .stubborn = inside->stubborn,
         .session = inside->session,
+        .has_call = inside->call != NULL,
     };
+    if (inside->call) ret->call = *inside->call;
     REFUSE_IF(inside->session && options->lease_ms,
               "a session's lock cannot have a lease of its own");
     int code = check_times(core, ret, reterr);
@@ -414,6 +420,11 @@ int hf__acquire_async(struct hf_client *client, const char *name, int64_t timeou
 const struct hf_wait *hf__acquisition_blocked_by(const struct hf_acquisition *acquisition)
 {
     return acquisition && acquisition->blocked ? &acquisition->blocked->wait : NULL;
+}
+
+const struct hf_id *hf__acquisition_repeats(const struct hf_acquisition *acquisition)
+{
+    return acquisition && acquisition->repeats ? &acquisition->repeated : NULL;
 }
 
 struct hf_attempt *hf__acquisition_attempt(const struct hf_acquisition *acquisition)

@@ -188,6 +188,7 @@ void hf__lock_news(struct hf_client *client, struct hf_grant *grant, int which);
 struct hf_acquire_inside {
     bool stubborn;            /* continues whatever the store answers */
     struct hf_lease *session; /* an opened one; NULL: by the client's options */
+    const struct hf_id *call; /* identifies a call that may be repeated; NULL: none */
 };
 /* The public call, with internal options. */
 int hf__acquire_async(struct hf_client *client, const char *name, int64_t timeout_ms,

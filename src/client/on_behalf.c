@@ -142,13 +142,9 @@ int hf__session_close(struct hf_session *session, hf_done_fn done, void *user,
 
 int64_t hf__session_left_ms(const struct hf_session *session)
 {
-    struct hf_client *client = session->client;
-    if (hf__client_enter(client, NULL) != 0) return 0;
-    const struct hf_lease *lease = session->lease;
-    int64_t left_us = lease->valid_until_us - hf__client_now_us(client);
-    bool live = lease->state == HF_LEASE_LIVE && !lease->leaving && left_us > 0;
-    pthread_mutex_unlock(&client->mutex);
-    return live ? left_us / 1000 : 0;
+    struct hf_session_status status;
+    hf__session_status(session, &status);
+    return status.left_ms;
 }
 
 void hf__session_unref(struct hf_session *session)
@@ -160,12 +156,70 @@ void hf__session_unref(struct hf_session *session)
     hf__client_unref_unlock(client);
 }
 
-int hf__acquire_in(struct hf_session *session, struct hf_client *client, const char *name,
-                   int64_t timeout_ms, const struct hf_acquire_options *options,
+int hf__session_adopt(struct hf_client *client, const struct hf_id *secret, const char *owner,
+                      hf_done_fn done, void *user, struct hf_session **ret, struct hf_error *reterr)
+{
+    struct hf_id id;
+    struct hf_session *session = hf__calloc(1, sizeof *session);
+    if (!session) return hf__error_no_memory(reterr);
+    struct hf_async *async = hf__async_begin(client, done, user, reterr);
+    if (!async) {
+        hf__free(session);
+        return code_of(reterr);
+    }
+    hf__id_of_secret(secret, &id);
+    int code = hf__core_session_adopt(&client->core, &id, hf__slice_str(owner), &async->job,
+                                      hf__client_now_us(client), &session->lease, reterr);
+    if (code != 0) {
+        hf__free(session);
+        hf__free(async);
+        hf__client_unref_unlock(client);
+        return code;
+    }
+    session->lease->secret = *secret;
+    session->client = client;
+    hf__client_ref(client);
+    *ret = session;
+    hf__client_leave(client);
+    return 0;
+}
+
+void hf__session_status(const struct hf_session *session, struct hf_session_status *ret)
+{
+    struct hf_client *client = session->client;
+    *ret = (struct hf_session_status){.ended = true, .unused = true};
+    if (hf__client_enter(client, NULL) != 0) return;
+    const struct hf_lease *lease = session->lease;
+    int64_t left_us = lease->valid_until_us - hf__client_now_us(client);
+    ret->ended = lease->state == HF_LEASE_DEAD || lease->leaving;
+    ret->left_ms = !ret->ended && !lease->dormant && left_us > 0 ? left_us / 1000 : 0;
+    ret->unused =
+        ret->ended || (ret->left_ms == 0 && hf__list_empty(&lease->grants) && !lease->wanting);
+    ret->lease_ms = lease->lease_ms;
+    ret->secret = lease->secret;
+    pthread_mutex_unlock(&client->mutex);
+}
+
+const char *hf__session_owner(const struct hf_session *session)
+{
+    return session->lease->owner;
+}
+
+void hf__lock_give_back(struct hf_lock *lock)
+{
+    struct hf_client *client = lock->client;
+    if (hf__client_enter(client, NULL) != 0) return;
+    hf__core_give_back(&client->core, lock->grant, hf__client_now_us(client));
+    hf__client_leave(client);
+}
+
+int hf__acquire_in(struct hf_session *session, const struct hf_id *call, struct hf_client *client,
+                   const char *name, int64_t timeout_ms, const struct hf_acquire_options *options,
                    hf_acquired_fn done, void *user, struct hf_acquisition **ret,
                    struct hf_error *reterr)
 {
-    const struct hf_acquire_inside inside = {.session = session ? session->lease : NULL};
+    const struct hf_acquire_inside inside = {.session = session ? session->lease : NULL,
+                                             .call = call};
     return hf__acquire_async(client, name, timeout_ms, options, &inside, done, user, ret, reterr);
 }
 
@@ -190,12 +244,14 @@ void hf__lock_status(const struct hf_lock *lock, struct hf_lock_status *ret)
     const struct hf_grant *grant = lock->grant;
     ret->token = grant->token;
     ret->grant = grant->id;
+    ret->limit = grant->limit;
     ret->taken_over = grant->taken_over;
     ret->lacks_data = lock->lacks_data;
     ret->since_unix_ms = grant->since_unix_ms;
     struct hf_slice instance = hf__grant_instance(grant);
     if (instance.len) memcpy(ret->instance, instance.ptr, instance.len);
     if (grant->lease) {
+        ret->in_session = grant->lease->is_session;
         ret->lease_ms = grant->lease->lease_ms;
         ret->expires_unix_ms = grant->lease->expires_unix_ms;
         ret->left_ms = hf__grant_left_us(grant, hf__client_now_us(client)) / 1000;

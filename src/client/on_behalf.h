@@ -25,13 +25,35 @@ int hf__session_renew(struct hf_session *session, hf_done_fn done, void *user,
 /* Releases its locks, and ends it. */
 int hf__session_close(struct hf_session *session, hf_done_fn done, void *user,
                       struct hf_error *reterr);
-/* How long it is certain to last; 0: it has ended. */
+/* How long it is certain to last; 0: it has ended, or another service has to be asked. */
 int64_t hf__session_left_ms(const struct hf_session *session);
+/*
+ * Takes up a session that another process opened, or this one before a restart, by its secret, and
+ * renews it. An empty owner: anybody's. HF_ERR_LOST: there is none of that owner.
+ */
+int hf__session_adopt(struct hf_client *client, const struct hf_id *secret, const char *owner,
+                      hf_done_fn done, void *user, struct hf_session **ret,
+                      struct hf_error *reterr);
+struct hf_session_status {
+    int64_t lease_ms;
+    int64_t left_ms;
+    bool ended;  /* here; what the record says is another question */
+    bool unused; /* nothing is promised, held or wanted here */
+    struct hf_id secret;
+};
+void hf__session_status(const struct hf_session *session, struct hf_session_status *ret);
+/* The owner's name, until the session is unreferenced. */
+const char *hf__session_owner(const struct hf_session *session);
 void hf__session_unref(struct hf_session *session);
 
 /* hf_acquire_async; with a session, the lock ends with it. `session` may be NULL. */
-int hf__acquire_in(struct hf_session *session, struct hf_client *client, const char *name,
-                   int64_t timeout_ms, const struct hf_acquire_options *options,
+/* Releases a lock that no caller was told of, unless another service has renewed it since. */
+void hf__lock_give_back(struct hf_lock *lock);
+/* HF_ERR_HELD: by an earlier call with the same identity, with this grant; NULL: by another. */
+const struct hf_id *hf__acquisition_repeats(const struct hf_acquisition *acquisition);
+
+int hf__acquire_in(struct hf_session *session, const struct hf_id *call, struct hf_client *client,
+                   const char *name, int64_t timeout_ms, const struct hf_acquire_options *options,
                    hf_acquired_fn done, void *user, struct hf_acquisition **ret,
                    struct hf_error *reterr);
 
@@ -49,6 +71,8 @@ struct hf_lock_status {
     int64_t since_unix_ms;
     int64_t expires_unix_ms; /* 0: not known */
     struct hf_id grant;
+    int64_t limit;   /* 0: exclusive */
+    bool in_session; /* a session keeps it */
     bool taken_over; /* from a holder that was found dead */
     bool lacks_data; /* out of memory for its data */
     char instance[HF_INSTANCE_MAX + 1];

@@ -23,6 +23,7 @@ struct hf_entry {
     bool shared;
     bool waits;           /* the acquire may have to wait */
     int told;             /* the number of calls answered with it that may have received it */
+    bool repeats;         /* an earlier call got it, through another service */
     bool given_back;      /* no caller has received it */
     struct hf_lock *lock; /* NULL: not granted yet */
     struct hf_acquisition *acquisition;

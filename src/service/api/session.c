@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "base/random.h"
+#include "base/text.h"
 #include "service/api/grant.h"
 #include "service/api/lock.h"
 #include "service/api/v2.h"
@@ -37,7 +37,7 @@ void hf__session_entry_unref(struct hf_session_entry *entry)
 {
     if (!entry || __atomic_sub_fetch(&entry->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
     hf__session_unref(entry->session);
-    if (entry->owner) hf__budget_give(entry->service, HF_BUDGET_SESSIONS, entry->owner, 1);
+    if (entry->counted) hf__budget_give(entry->service, HF_BUDGET_SESSIONS, entry->owner, 1);
     hf__free(entry->owner);
     hf__free(entry->instance);
     hf__free(entry);
@@ -81,7 +81,9 @@ void hf__sessions_sweep(struct hf_service *service)
     for (size_t i = 0; i < BUCKETS; i++) {
         for (struct hf_session_entry **at = &sessions->by_id[i]; *at;) {
             struct hf_session_entry *entry = *at;
-            if (hf__session_left_ms(entry->session) > 0) {
+            struct hf_session_status status;
+            hf__session_status(entry->session, &status);
+            if (!status.unused) {
                 at = &entry->next;
                 continue;
             }
@@ -175,9 +177,10 @@ static void put_session(struct hf_json_writer *json, struct hf_session_entry *en
     hf__put_text(json, "session", entry->id);
     hf__put_text(json, "owner", entry->owner);
     if (entry->instance) hf__put_text(json, "instance", entry->instance);
-    hf__put_number(json, "lease_ms", entry->lease_ms);
-    hf__put_number(json, "left_ms",
-                   hf__left_for_caller(hf__session_left_ms(entry->session), entry->lease_ms));
+    struct hf_session_status status;
+    hf__session_status(entry->session, &status);
+    hf__put_number(json, "lease_ms", status.lease_ms);
+    hf__put_number(json, "left_ms", hf__left_for_caller(status.left_ms, status.lease_ms));
     hf__json_put_name(json, "locks");
     hf__json_open(json, '[');
     hf__entries_of(entry, put_name, &names);
@@ -222,10 +225,28 @@ static void opened(void *user, int code, const struct hf_error *error)
         hf__answer_failure(exchange, code == HF_ERR_LOST ? HF_ERR_CLOSED : code, error);
         return;
     }
+    struct hf_session_status status;
+    hf__session_status(entry->session, &status);
+    hf__hex_encode(status.secret.bytes, sizeof status.secret.bytes, entry->id);
     list(entry);
     exchange->secret = hf__arena_str(&exchange->arena, hf__slice_str(entry->id));
     exchange->finished = told;
     answer(exchange, entry);
+}
+
+static struct hf_session_entry *entry_new(struct hf_service *service, const char *owner,
+                                          const char *instance)
+{
+    struct hf_session_entry *entry = hf__calloc(1, sizeof *entry);
+    if (!entry) return NULL;
+    entry->service = service;
+    entry->refs = 1;
+    hf__list_init(&entry->locks);
+    entry->owner = hf__strdup(owner);
+    entry->instance = instance ? hf__strdup(instance) : NULL;
+    if (entry->owner && (!instance || entry->instance)) return entry;
+    hf__session_entry_unref(entry);
+    return NULL;
 }
 
 void hf__v2_session_open(struct hf_exchange *exchange)
@@ -244,30 +265,22 @@ void hf__v2_session_open(struct hf_exchange *exchange)
     }
     if (!hf__budget_take(service, HF_BUDGET_SESSIONS, exchange->caller.owner, 1)) {
         unreserve(service);
-        hf__answer_too_many(exchange, "too-many-sessions", "at most %lld sessions per owner",
+        hf__answer_too_many(exchange, "too-many-sessions", "at most %lld sessions of one owner",
                             (long long)service->limits.per_caller[HF_BUDGET_SESSIONS]);
         return;
     }
-    struct hf_session_entry *entry = hf__calloc(1, sizeof *entry);
-    if (entry) entry->owner = hf__strdup(exchange->caller.owner);
-    if (entry && body.instance.len) entry->instance = hf__strdup(body.instance.ptr);
-    if (!entry || !entry->owner || (body.instance.len && !entry->instance)) {
+    struct hf_session_entry *entry = entry_new(service, exchange->caller.owner, body.instance.ptr);
+    if (!entry) {
         unreserve(service);
         hf__budget_give(service, HF_BUDGET_SESSIONS, exchange->caller.owner, 1);
-        if (entry) hf__free(entry->owner);
-        hf__free(entry);
         hf__answer_error(exchange, 503, "no-memory", "out of memory");
         return;
     }
-    entry->service = service;
-    entry->refs = 1;
-    hf__list_init(&entry->locks);
-    entry->lease_ms = body.lease_ms ? body.lease_ms : LEASE_MS;
-    hf__random_id(entry->id);
+    entry->counted = true;
     exchange->user = entry;
     const struct hf_session_want want = {.owner = hf__slice_str(entry->owner),
                                          .instance = hf__slice_str(entry->instance),
-                                         .lease_ms = entry->lease_ms};
+                                         .lease_ms = body.lease_ms ? body.lease_ms : LEASE_MS};
     int code = hf__session_open(service->client, &want, opened, exchange, &entry->session, &error);
     if (code == 0) return;
     unreserve(service);
@@ -309,62 +322,190 @@ void hf__v2_session_list(struct hf_exchange *exchange)
     hf__answer_end(exchange, &json);
 }
 
-/* The live session that the path names; otherwise the call is answered. An administrator may see
- * and end any session, but not renew it. */
-static struct hf_session_entry *find(struct hf_exchange *exchange, bool of_anybody)
+/* ---- sessions of other services, and from before a restart ---- */
+
+static void answer_ended(struct hf_exchange *exchange)
 {
-    const char *owner = of_anybody && is_admin(exchange) ? NULL : exchange->caller.owner;
+    hf__answer_error(exchange, 410, "session-ended", "unknown or expired session; open a new one");
+}
+
+/* A session that is being adopted for a call, and what goes on then. */
+struct adoption {
+    struct hf_session_entry *entry;
+    void (*then)(struct hf_exchange *exchange);
+};
+
+static void adopted(void *user, int code, const struct hf_error *error)
+{
+    struct hf_exchange *exchange = user;
+    const struct adoption *adoption = exchange->user;
+    struct hf_session_entry *entry = adoption->entry;
+    exchange->user = NULL;
+    if (code != 0) {
+        unreserve(exchange->service);
+        hf__session_entry_unref(entry);
+        if (code == HF_ERR_LOST) answer_ended(exchange);
+        else hf__answer_failure(exchange, code, error);
+        return;
+    }
+    exchange->has_adopted = true;
+    struct hf_session_entry *other = hf__session_entry_find(exchange->service, entry->id, NULL);
+    if (other) unreserve(exchange->service); /* two calls have adopted it at the same time */
+    else list(entry);
+    hf__session_entry_unref(other);
+    hf__session_entry_unref(entry);
+    hf__exchange_again(exchange, adoption->then);
+}
+
+void hf__session_adopt_for(struct hf_exchange *exchange, const char *id, const char *owner,
+                           void (*then)(struct hf_exchange *exchange))
+{
+    struct hf_service *service = exchange->service;
+    struct hf_id secret;
+    struct hf_error error;
+    bool may_be = hf__client_format(service->client)->sessions && !exchange->has_adopted &&
+                  hf__id_parse(hf__slice_str(id), &secret);
+    if (!may_be) {
+        answer_ended(exchange);
+        return;
+    }
+    hf__sessions_sweep_at_times(service);
+    if (!reserve(service)) {
+        hf__answer_too_many(exchange, "too-many-sessions", "at most %u sessions at a time",
+                            service->limits.sessions);
+        return;
+    }
+    struct adoption *adoption = hf__arena_zalloc(&exchange->arena, 1, sizeof *adoption);
+    struct hf_session_entry *entry = adoption ? entry_new(service, owner, NULL) : NULL;
+    if (!entry) {
+        unreserve(service);
+        hf__answer_error(exchange, 503, "no-memory", "out of memory");
+        return;
+    }
+    hf__hex_encode(secret.bytes, sizeof secret.bytes, entry->id);
+    *adoption = (struct adoption){entry, then};
+    exchange->user = adoption;
+    int code = hf__session_adopt(service->client, &secret, owner, adopted, exchange,
+                                 &entry->session, &error);
+    if (code != 0) adopted(exchange, code, &error);
+}
+
+/*
+ * The session that the path names; NULL: it is being adopted, and `then` is called again, or the call
+ * has been answered. An administrator may end another owner's session, but not renew it.
+ */
+static struct hf_session_entry *find(struct hf_exchange *exchange, bool of_anybody,
+                                     void (*then)(struct hf_exchange *exchange))
+{
+    bool any = of_anybody && is_admin(exchange);
+    const char *owner = any ? NULL : exchange->caller.owner;
     struct hf_session_entry *entry =
         hf__session_entry_find(exchange->service, exchange->parts[2].ptr, owner);
+    struct hf_session_status status;
     exchange->secret = exchange->parts[2].ptr;
-    if (entry && hf__session_left_ms(entry->session) > 0) return entry;
     if (entry) {
+        hf__session_status(entry->session, &status);
+        if (!status.ended) return entry;
         unlist(entry);
         hf__session_entry_unref(entry);
     }
-    hf__answer_error(exchange, 410, "session-ended", "unknown or expired session; open a new one");
+    hf__session_adopt_for(exchange, exchange->parts[2].ptr, any ? "" : owner, then);
     return NULL;
+}
+
+/* ---- looking at one ---- */
+
+static void was_read(struct hf_exchange *exchange, const struct hf_answer *answer)
+{
+    const struct hf_format *format = hf__client_format(exchange->service->client);
+    struct hf_service *service = exchange->service;
+    struct hf_session_record record;
+    struct hf_json_writer json;
+    if (answer->code != 0) {
+        hf__answer_failure(exchange, answer->code, &answer->error);
+        return;
+    }
+    format->sessions->parse(hf__client_layout(service->client), &exchange->arena, answer->has_item,
+                            answer->item, &record);
+    struct hf_interval now = hf__service_time(service);
+    bool is_own = hf__slice_is(record.owner, exchange->caller.owner) || is_admin(exchange);
+    int64_t left_ms = record.liveness.expires_unix_ms - (now.hi_unix_us + 999) / 1000;
+    bool is_over = now.known && record.liveness.expires_unix_ms && left_ms <= 0;
+    if (!record.exists || record.damaged || !is_own || is_over) {
+        answer_ended(exchange);
+        return;
+    }
+    struct hf_session_entry *entry = hf__session_entry_find(service, exchange->parts[2].ptr, NULL);
+    struct names names = {.json = &json};
+    hf__answer_begin(exchange, 200, &json);
+    hf__put_text(&json, "session", exchange->parts[2].ptr);
+    hf__json_put_name(&json, "owner");
+    hf__json_put_string(&json, record.owner);
+    if (record.instance.len) {
+        hf__json_put_name(&json, "instance");
+        hf__json_put_string(&json, record.instance);
+    }
+    hf__put_number(&json, "lease_ms", record.liveness.lease_ms);
+    if (now.known)
+        hf__put_number(&json, "left_ms", hf__left_for_caller(left_ms, record.liveness.lease_ms));
+    hf__json_put_name(&json, "locks");
+    hf__json_open(&json, '[');
+    if (entry) hf__entries_of(entry, put_name, &names);
+    hf__json_close(&json, ']');
+    hf__answer_end(exchange, &json);
+    hf__session_entry_unref(entry);
 }
 
 void hf__v2_session_get(struct hf_exchange *exchange)
 {
-    struct hf_session_entry *entry = find(exchange, true);
-    if (!entry) return;
-    answer(exchange, entry);
-    hf__session_entry_unref(entry);
+    struct hf_client *client = exchange->service->client;
+    const struct hf_format *format = hf__client_format(client);
+    struct hf_id secret, id;
+    exchange->secret = exchange->parts[2].ptr;
+    if (!format->sessions || !hf__id_parse(exchange->parts[2], &secret)) {
+        answer_ended(exchange);
+        return;
+    }
+    hf__id_of_secret(&secret, &id);
+    struct hf_op op;
+    format->sessions->read(hf__client_layout(client), &exchange->arena,
+                           hf__id_text(&exchange->arena, &id), &op);
+    hf__exchange_run(exchange, &op, was_read);
 }
+
+/* ---- renewing and ending ---- */
 
 static void renewed(void *user, int code, const struct hf_error *error)
 {
     struct hf_exchange *exchange = user;
     struct hf_session_entry *entry = exchange->user;
-    if (code == HF_ERR_LOST) hf__answer_error(exchange, 410, "session-ended", "%s", error->message);
-    else if (code != 0) hf__answer_failure(exchange, code, error);
-    else answer(exchange, entry);
+    exchange->user = NULL;
+    if (code == HF_ERR_LOST) { /* here: what does the record say? */
+        unlist(entry);
+        hf__session_adopt_for(exchange, entry->id, entry->owner, hf__v2_session_renew);
+    } else if (code != 0) {
+        hf__answer_failure(exchange, code, error);
+    } else {
+        answer(exchange, entry);
+    }
     hf__session_entry_unref(entry);
-}
-
-/* A call about the session in the path, with a body that has no fields. */
-static void call(struct hf_exchange *exchange, bool of_anybody,
-                 int (*begin)(struct hf_session *session, hf_done_fn done, void *user,
-                              struct hf_error *reterr),
-                 hf_done_fn done)
-{
-    struct hf_v2_body body;
-    struct hf_error error;
-    if (!hf__v2_read(exchange, 0, &body)) return;
-    struct hf_session_entry *entry = find(exchange, of_anybody);
-    if (!entry) return;
-    exchange->user = entry;
-    int code = begin(entry->session, done, exchange, &error);
-    if (code == 0) return;
-    hf__session_entry_unref(entry);
-    hf__answer_failure(exchange, code, &error);
 }
 
 void hf__v2_session_renew(struct hf_exchange *exchange)
 {
-    call(exchange, false, hf__session_renew, renewed);
+    struct hf_v2_body body;
+    struct hf_error error;
+    if (!hf__v2_read(exchange, 0, &body)) return;
+    struct hf_session_entry *entry = find(exchange, false, hf__v2_session_renew);
+    if (!entry) return;
+    if (exchange->has_adopted) { /* which was a renewal */
+        answer(exchange, entry);
+        hf__session_entry_unref(entry);
+        return;
+    }
+    exchange->user = entry;
+    int code = hf__session_renew(entry->session, renewed, exchange, &error);
+    if (code != 0) renewed(exchange, code, &error);
 }
 
 static void ended(void *user, int code, const struct hf_error *error)
@@ -372,6 +513,7 @@ static void ended(void *user, int code, const struct hf_error *error)
     struct hf_exchange *exchange = user;
     struct hf_session_entry *entry = exchange->user;
     struct hf_json_writer json;
+    exchange->user = NULL;
     if (code == 0 || code == HF_ERR_LOST) unlist(entry);
     if (code == 0) {
         hf__answer_begin(exchange, 200, &json);
@@ -379,7 +521,7 @@ static void ended(void *user, int code, const struct hf_error *error)
         hf__put_bool(&json, "ended", true);
         hf__answer_end(exchange, &json);
     } else if (code == HF_ERR_LOST) {
-        hf__answer_error(exchange, 410, "session-ended", "%s", error->message);
+        hf__session_adopt_for(exchange, entry->id, entry->owner, hf__v2_session_end);
     } else {
         hf__answer_failure(exchange, code, error);
     }
@@ -388,5 +530,12 @@ static void ended(void *user, int code, const struct hf_error *error)
 
 void hf__v2_session_end(struct hf_exchange *exchange)
 {
-    call(exchange, true, hf__session_close, ended);
+    struct hf_v2_body body;
+    struct hf_error error;
+    if (!hf__v2_read(exchange, 0, &body)) return;
+    struct hf_session_entry *entry = find(exchange, true, hf__v2_session_end);
+    if (!entry) return;
+    exchange->user = entry;
+    int code = hf__session_close(entry->session, ended, exchange, &error);
+    if (code != 0) ended(exchange, code, &error);
 }

@@ -1,6 +1,7 @@
 /*
- * Sessions of callers: one renewal for any number of locks. A session lives in this process. Its id
- * is a secret of the caller; it is unknown to other services, and after a restart.
+ * Sessions of callers: one renewal for any number of locks. A session belongs to the table: any
+ * service on it serves a caller that shows the session's id and has the same owner. The id is a
+ * secret; what the table has is a hash of it. An entry here is what this process knows of one.
  */
 #ifndef HF_SERVICE_API_SESSION_H
 #define HF_SERVICE_API_SESSION_H
@@ -13,8 +14,8 @@ struct hf_session_entry {
     struct hf_service *service;
     struct hf_session *session;
     char *owner;
-    char *instance; /* NULL: not given */
-    int64_t lease_ms;
+    char *instance;       /* NULL: not given */
+    bool counted;         /* among its owner's: it was opened here */
     struct hf_list locks; /* guarded by the grants' mutex (grant.c) */
     char id[33];
 };
@@ -29,5 +30,11 @@ void hf__sessions_sweep(struct hf_service *service);
 /* The same, at most once per second, since any caller may cause it. */
 void hf__sessions_sweep_at_times(struct hf_service *service);
 void hf__session_entry_unref(struct hf_session_entry *entry);
+/*
+ * A session that is not known here is looked for in the table, and renewed; then the call goes on as
+ * `then`, for which it can be found. If there is none, 410 is answered. `owner` may be empty: any.
+ */
+void hf__session_adopt_for(struct hf_exchange *exchange, const char *id, const char *owner,
+                           void (*then)(struct hf_exchange *exchange));
 
 #endif

@@ -151,7 +151,7 @@ static void happened(void *user, const struct hf_event *event)
 static void give_back(struct hf_entry *entry)
 {
     hf__count(&entry->service->metrics.given_back);
-    hf_release_async(entry->lock, NULL, NULL); /* if this fails, the lock expires */
+    hf__lock_give_back(entry->lock); /* if this fails, the lock expires */
 }
 
 /* ---- acquire ---- */
@@ -170,7 +170,9 @@ static void hold(struct hf_entry *entry, struct hf_lock *lock)
     struct hf_lock_status status;
     entry->lock = lock;
     hf__lock_status(lock, &status);
-    bool readers = entry->shared && !entry->session;
+    entry->shared = status.limit > 0;
+    if (status.limit > 0 && status.limit != HF_READERS_LIMIT) entry->limit = status.limit;
+    bool readers = entry->shared && !status.in_session;
     if (readers) entry->id[0] = 's';
     hf__hex_encode(status.grant.bytes, sizeof status.grant.bytes, entry->id + readers);
     hf__entry_list(entry);
@@ -207,13 +209,66 @@ static void answer_held(const struct hf_entry *entry, int code, const struct hf_
     hf__answer_end(exchange, &json);
 }
 
+static void begin_acquire(struct hf_exchange *exchange);
+
+/*
+ * The same call through another service, or before a restart, holds the lock: its grant is adopted,
+ * which renews it.
+ */
+static void repeated(void *user, int code, struct hf_lock *lock, const struct hf_error *error)
+{
+    struct hf_entry *entry = user;
+    struct hf_exchange *exchange = entry->acquiring;
+    struct hf_lock_status status;
+    if (code == 0) {
+        hold(entry, lock);
+        hf__lock_status(lock, &status);
+        if (*status.instance && !entry->instance) entry->instance = hf__strdup(status.instance);
+        tell(entry, "renewed", NULL, NULL);
+        if (hf__entry_tell(entry)) {
+            answer_grant(exchange, entry, true);
+            return;
+        }
+        hf__answer_error(exchange, 409, "lost", "the lock was lost before it could be told");
+        return;
+    }
+    hf__entry_drop_key(entry);
+    if (code == HF_ERR_LOST && !hf__exchange_is_gone(exchange)) { /* it has gone since: anew */
+        exchange->user = NULL;
+        exchange->finished = NULL;
+        hf__exchange_again(exchange, begin_acquire);
+        hf__entry_unref(entry); /* the exchange's */
+    } else {
+        hf__answer_failure(exchange, code == HF_ERR_LOST ? HF_ERR_CANCELLED : code, error);
+    }
+    hf__entry_unref(entry); /* the lock's: there is none */
+}
+
+static void repeat_elsewhere(struct hf_entry *entry, const struct hf_id *earlier)
+{
+    struct hf_error error;
+    const struct hf_by_grant which = {.name = hf__slice_str(entry->name),
+                                      .grant = *earlier,
+                                      .owner = hf__slice_str(entry->owner)};
+    entry->repeats = true;
+    entry->acquiring->gone = NULL;
+    int code = hf__adopt_async(entry->service->client, &which, 0, happened, entry, repeated, entry,
+                               &error);
+    if (code != 0) repeated(entry, code, NULL, &error);
+}
+
 static void acquired(void *user, int code, struct hf_lock *lock, const struct hf_error *error)
 {
     struct hf_entry *entry = user;
     struct hf_service *service = entry->service;
     struct hf_exchange *exchange = entry->acquiring;
     struct hf_lock_status status;
+    const struct hf_id *earlier = hf__acquisition_repeats(entry->acquisition);
     stop_waiting(service, entry);
+    if (code == HF_ERR_HELD && earlier) {
+        repeat_elsewhere(entry, earlier);
+        return;
+    }
     if (code != 0) {
         hf__entry_drop_key(entry);
         if (code == HF_ERR_CANCELLED)
@@ -261,13 +316,12 @@ static void finished(struct hf_exchange *exchange, bool received)
 {
     struct hf_entry *entry = exchange->user;
     bool got = received && exchange->status == 200;
-    if (entry->lock && !got && hf__entry_untell(entry)) give_back(entry);
+    /* What an earlier call has got may be known to its caller. */
+    if (entry->lock && !got && hf__entry_untell(entry) && !entry->repeats) give_back(entry);
     hf__entry_unref(entry);
 }
 
 /* ---- repeated acquires ---- */
-
-static void begin_acquire(struct hf_exchange *exchange);
 
 /*
  * Only the store can tell whether it is still held: it may have been released or lost through
@@ -356,7 +410,7 @@ static int64_t size_of(const struct hf_v2_body *body)
     return size;
 }
 
-/* NULL: the call has been answered. */
+/* NULL: the call has been answered, or begins again. */
 static struct hf_entry *prepare(struct hf_exchange *exchange, const char *name,
                                 const struct hf_v2_body *body)
 {
@@ -371,11 +425,13 @@ static struct hf_entry *prepare(struct hf_exchange *exchange, const char *name,
         return NULL;
     }
     if (body->session.ptr) {
+        struct hf_session_status status = {.ended = true};
         session = hf__session_entry_find(service, body->session.ptr, exchange->caller.owner);
-        if (!session || hf__session_left_ms(session->session) <= 0) {
+        if (session) hf__session_status(session->session, &status);
+        if (status.ended) { /* here: what does the record say? */
             hf__session_entry_unref(session);
-            hf__answer_error(exchange, 410, "session-ended",
-                             "unknown or expired session; open a new one");
+            hf__session_adopt_for(exchange, body->session.ptr, exchange->caller.owner,
+                                  begin_acquire);
             return NULL;
         }
     }
@@ -407,6 +463,20 @@ static struct hf_entry *prepare(struct hf_exchange *exchange, const char *name,
         return NULL;
     }
     return entry;
+}
+
+/* A call that may be repeated at another service. */
+static bool identify(const struct hf_entry *entry, struct hf_id *ret)
+{
+    const char *const texts[] = {entry->owner, entry->name, entry->key};
+    struct hf_buf all;
+    if (!entry->key || entry->session) return false;
+    hf__buf_init(&all, SIZE_MAX);
+    for (int i = 0; i < 3; i++) hf__buf_add(&all, texts[i], strlen(texts[i]) + 1);
+    bool good = !all.failed;
+    if (good) hf__id_of_owner(hf__buf_view(&all), ret);
+    hf__buf_free(&all);
+    return good;
 }
 
 static const uint32_t acquire_fields = BIT(WAIT) | BIT(LEASE) | BIT(MODE) | BIT(LIMIT) | BIT(DATA) |
@@ -461,9 +531,11 @@ static void begin_acquire(struct hf_exchange *exchange)
     hf__gauge(&service->metrics.waiters, 1);
     if (body.wait_ms > 0) exchange->gone = hung_up;
     __atomic_add_fetch(&entry->refs, 1, __ATOMIC_RELAXED); /* the lock's */
-    int code =
-        hf__acquire_in(entry->session ? entry->session->session : NULL, service->client, name,
-                       body.wait_ms, &options, acquired, entry, &entry->acquisition, &error);
+    struct hf_id call;
+    bool is_known = identify(entry, &call);
+    int code = hf__acquire_in(entry->session ? entry->session->session : NULL,
+                              is_known ? &call : NULL, service->client, name, body.wait_ms,
+                              &options, acquired, entry, &entry->acquisition, &error);
     if (code != 0) {
         exchange->gone = NULL;
         acquired(entry, code, NULL, &error);
@@ -597,7 +669,7 @@ static void renewed(void *user, int code, const struct hf_error *error)
     struct hf_exchange *exchange = user;
     struct grant_call *call = exchange->user;
     struct hf_entry *entry = call->entry;
-    if (code == HF_ERR_LOST && !entry->session) {
+    if (code == HF_ERR_LOST) {
         renew_by_record(exchange);
         return;
     }

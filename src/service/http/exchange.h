@@ -93,6 +93,7 @@ struct hf_exchange {
     void *read;  /* its body, if it was read on another thread; in the arena */
     void *shown; /* for an answer that is written on another thread */
     bool is_repeated;
+    bool has_adopted; /* a session, for this call: it is known here, or has ended */
 
     void (*again)(struct hf_exchange *exchange); /* hf__exchange_again */
     void (*aside)(struct hf_exchange *exchange); /* hf__exchange_aside */
