@@ -30,7 +30,7 @@ char *hf__buf_reserve(struct hf_buf *buf, size_t len)
     if (buf->cap < buf->len + len + 1) {
         size_t cap = buf->cap ? buf->cap : 256;
         while (cap < buf->len + len + 1) cap *= 2;
-        if (cap > buf->limit + 1) cap = buf->limit + 1;
+        if (cap - 1 > buf->limit) cap = buf->limit + 1;
         char *data = hf__realloc(buf->data, cap);
         if (!data) goto fail;
         buf->data = data;

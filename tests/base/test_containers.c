@@ -16,6 +16,16 @@ TEST(buffer_grows_and_terminates)
     hf__buf_free(&buf);
 }
 
+TEST(a_buffer_without_a_limit_grows)
+{
+    struct hf_buf buf;
+    hf__buf_init(&buf, SIZE_MAX);
+    for (int i = 0; i < 1000; i++) hf__buf_add(&buf, "0123456789", 10);
+    CHECK(!buf.failed);
+    CHECK_INT(buf.len, 10000);
+    hf__buf_free(&buf);
+}
+
 TEST(buffer_keeps_its_limit)
 {
     struct hf_buf buf;
