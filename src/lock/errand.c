@@ -441,6 +441,8 @@ static void answered(struct hf_core *core, struct hf_request *request,
     case HF_ANSWER_REFUSED:
         if (answer->code == HF_ERR_OUTCOME_UNKNOWN) errand->sent = true;
         if (about_grant) compare(core, errand, request, answer, now_us);
+        else if (errand->job && errand->kind == HF_ERRAND_END_SESSION && answer->has_item)
+            give_up(core, errand, HF_ERR_DAMAGED, now_us);
         else done(core, errand, now_us); /* there was nothing left to remove */
         return;
     case HF_ANSWER_FATAL: give_up(core, errand, answer->code, now_us); return;

@@ -316,7 +316,8 @@ bool sim_schedule(struct sim_world *world, const struct sim_params *params)
     world->one_owner = remotes && sim_chance(world, 30);
     for (int i = 0; i < world->client_count; i++) {
         world->clients[i].by_grant = callers && sim_chance(world, 60);
-        world->clients[i].remote = remotes && sim_chance(world, 60);
+        /* A service is no client of a service. */
+        world->clients[i].remote = remotes && !world->clients[i].by_grant && sim_chance(world, 60);
         sim_client_start(&world->clients[i]);
     }
     if (callers) sim_callers_start(world, 1 + (int)sim_below(world, SIM_CALLERS));
