@@ -183,6 +183,7 @@ int main(int argc, char **argv)
     static const struct hf_test tests[] = {
         RUN(buffer_grows_and_terminates),
         RUN(buffer_keeps_its_limit),
+        RUN(a_buffer_without_a_limit_grows),
         RUN(buffer_survives_want_of_memory),
         RUN(arena_aligns_and_keeps_what_it_gave),
         RUN(arena_refuses_what_overflows),
