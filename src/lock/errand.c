@@ -51,7 +51,7 @@ void hf__errands_free(struct hf_core *core)
 /* Whether another client would have to wait for a lease to end if it were not done. */
 static bool gives_up(enum hf_errand_kind kind)
 {
-    return kind == HF_ERRAND_RELEASE || kind == HF_ERRAND_GIVE_BACK ||
+    return kind == HF_ERRAND_RELEASE || kind == HF_ERRAND_EXPIRE || kind == HF_ERRAND_GIVE_BACK ||
            kind == HF_ERRAND_END_SESSION;
 }
 
