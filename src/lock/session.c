@@ -7,6 +7,8 @@
  *     a new one.
  * S3  A grant that others ask for is given back unless this client holds or
  *     attempts it; a revoked one is given back in any case. Both are then cleared.
+ * S4  A common session is created with its expiry: if the store's time is not known yet,
+ *     a read comes first.
  */
 #include "lock/inside.h"
 
@@ -25,15 +27,33 @@ struct hf_lease *hf__session_find(const struct hf_core *core, struct hf_slice id
 
 static void created(struct hf_core *core, struct hf_request *request,
                     const struct hf_answer *answer, int64_t now_us);
+static void heard_time(struct hf_core *core, struct hf_request *request,
+                       const struct hf_answer *answer, int64_t now_us);
+
+/* Other services take up a common session only if its record says when it expires (S4). */
+static bool lacks_time(const struct hf_core *core, const struct hf_lease *session)
+{
+    return hf__session_is_common(core, session) && !core->timeless && !core->store_time.known;
+}
 
 static void send_creation(struct hf_core *core, struct hf_lease *session, int64_t now_us)
 {
     const struct hf_core_options *options = &core->options;
+    bool reads = lacks_time(core, session);
     struct hf_request *request =
-        hf__request_new(core, HF_REQUEST_SESSION, HF_LIT("session"), created, session);
+        hf__request_new(core, reads ? HF_REQUEST_ADOPT : HF_REQUEST_SESSION, HF_LIT("session"),
+                        reads ? heard_time : created, session);
     if (!request) {
         hf__alarm_set(core, &session->alarm,
                       now_us + hf__backoff_us(core, ++session->failures, 1000000));
+        return;
+    }
+    session->refs++;
+    session->request = request;
+    if (reads) {
+        options->format->sessions->read(&options->layout, &request->arena,
+                                        hf__id_text(&request->arena, &session->id), &request->op);
+        hf__request_send(core, request);
         return;
     }
     struct hf_session_claim claim = {
@@ -47,8 +67,6 @@ static void send_creation(struct hf_core *core, struct hf_lease *session, int64_
         .ttl_unix_s = hf__ttl_unix_s(core, session->pending_sent_us, session->lease_ms),
     };
     options->format->sessions->create(&options->layout, &request->arena, &claim, &request->op);
-    session->refs++;
-    session->request = request;
     hf__request_send(core, request);
 }
 
@@ -139,6 +157,19 @@ static void created_late(struct hf_core *core, struct hf_lease *session, int64_t
     hf__alarm_set(core, &session->alarm, now_us + hf__backoff_us(core, session->late, 1000000));
 }
 
+static void creation_failed(struct hf_core *core, struct hf_lease *session,
+                            const struct hf_answer *answer, int64_t now_us)
+{
+    bool is_final = hf__classify(answer) == HF_ANSWER_FATAL;
+    session->failures++;
+    if (is_final || session->failures >= 3)
+        fail_waiters(core, session, &answer->error, !is_final, now_us);
+    hf__alarm_set(core, &session->alarm, now_us + hf__backoff_us(core, session->failures, 1000000));
+    bool wanted = session->opened ? session->job != NULL : !hf__list_empty(&core->session_waiters);
+    if (!wanted) /* any more */
+        hf__lease_end(core, session, HF_REASON_UNREACHABLE, answer->code, NULL, now_us);
+}
+
 static void created(struct hf_core *core, struct hf_request *request,
                     const struct hf_answer *answer, int64_t now_us)
 {
@@ -175,15 +206,23 @@ static void created(struct hf_core *core, struct hf_request *request,
             created_late(core, session, now_us);
         }
     } else {
-        session->failures++;
-        if (class == HF_ANSWER_FATAL) fail_waiters(core, session, &answer->error, false, now_us);
-        else if (session->failures >= 3) fail_waiters(core, session, &answer->error, true, now_us);
-        hf__alarm_set(core, &session->alarm,
-                      now_us + hf__backoff_us(core, session->failures, 1000000));
-        bool wanted =
-            session->opened ? session->job != NULL : !hf__list_empty(&core->session_waiters);
-        if (!wanted) /* any more */
-            hf__lease_end(core, session, HF_REASON_UNREACHABLE, answer->code, NULL, now_us);
+        creation_failed(core, session, answer, now_us);
+    }
+    hf__lease_unref(core, session);
+}
+
+static void heard_time(struct hf_core *core, struct hf_request *request,
+                       const struct hf_answer *answer, int64_t now_us)
+{
+    struct hf_lease *session = request->owner;
+    session->request = NULL;
+    if (session->state == HF_LEASE_CREATING) {
+        if (hf__classify(answer) <= HF_ANSWER_REFUSED) {
+            begin_anew(core, session, now_us);
+            send_creation(core, session, now_us);
+        } else {
+            creation_failed(core, session, answer, now_us);
+        }
     }
     hf__lease_unref(core, session);
 }

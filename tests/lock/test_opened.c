@@ -6,8 +6,8 @@ extern const struct hf_format hf__format_awslabs;
 static struct rig rig;
 static struct rig_client *const a = &rig.clients[0], *const b = &rig.clients[1];
 
-/* As the service has it: nobody renews but who is told to. */
-static void start(const struct hf_format *format)
+/* As in the service: only its callers renew. Nothing is known of the store yet. */
+static void start_unheard(const struct hf_format *format)
 {
     struct hf_core_options options = rig_defaults();
     if (format) options.format = format;
@@ -15,8 +15,13 @@ static void start(const struct hf_format *format)
     options.session = HF_USE_SESSION_NEVER;
     options.by_grant = true;
     rig_init(&rig);
+    for (int i = 0; i < 2; i++) CHECK_INT(rig_add(&rig, &options), i);
+}
+
+static void start(const struct hf_format *format)
+{
+    start_unheard(format);
     for (int i = 0; i < 2; i++) {
-        CHECK_INT(rig_add(&rig, &options), i);
         CHECK_INT(rig_acquire(&rig, i, "warm-up", 0, 0), 0);
         rig_settle(&rig);
         rig_release(&rig, i, rig.clients[i].last_grant);
@@ -278,6 +283,24 @@ TEST(a_lock_that_comes_while_its_session_is_closed_is_given_back)
     rig_free(&rig);
 }
 
+TEST(a_session_can_be_taken_up_elsewhere_even_if_opening_it_is_the_first_request)
+{
+    struct hf_job opening = {0}, adopting = {0};
+    struct hf_lease *session, *adopted;
+    start_unheard(NULL);
+    session = open_session(&opening, 3000);
+    CHECK_INT(a->requests[HF_REQUEST_SESSION], 1);
+    CHECK(session->expires_unix_ms > 0 || session->pending_expires_unix_ms > 0);
+    CHECK_INT(hf__core_session_adopt(&b->core, &session->id, HF_LIT("alice"), &adopting, rig.now_us,
+                                     &adopted, NULL),
+              0);
+    rig_settle(&rig);
+    CHECK_INT(b->last_job, 0);
+    CHECK(adopted->valid_until_us > rig.now_us + 2900 * 1000);
+    hf__lease_unref(&b->core, adopted);
+    rig_free(&rig);
+}
+
 int main(int argc, char **argv)
 {
     static const struct hf_test tests[] = {
@@ -292,6 +315,7 @@ int main(int argc, char **argv)
         RUN(a_grant_that_others_renewed_is_not_given_back),
         RUN(a_release_elsewhere_is_noticed_when_somebody_asks),
         RUN(a_lock_that_comes_while_its_session_is_closed_is_given_back),
+        RUN(a_session_can_be_taken_up_elsewhere_even_if_opening_it_is_the_first_request),
     };
     return RUN_TESTS(tests);
 }

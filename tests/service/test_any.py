@@ -11,7 +11,8 @@ from harness import ENOUGH, ServiceTest, wait_until
 
 CALLERS = 12
 SECONDS = float(os.environ.get("HOLDFAST_FLEET_SECONDS", 15))
-LEASE = 4000
+# On DynamoDB another service takes a session up only if two seconds and more are left: its hosts' clocks may differ.
+LEASE = 10000 if harness.DYNAMODB else 4000
 
 
 class Any(ServiceTest):
@@ -86,7 +87,7 @@ class Sessions(Any):
         session = self.open(self.a, 1500 if not harness.DYNAMODB else 8000)
         lock = self.a.post("/v2/locks/job/acquire", {"session": session})
         self.assertEqual(lock.status, 200, lock)
-        end = time.monotonic() + 4
+        end = time.monotonic() + (9 if harness.DYNAMODB else 4)
         while time.monotonic() < end:  # for longer than its lease, through another service
             self.assertEqual(self.b.post(f"/v2/sessions/{session}/renew").status, 200)
             time.sleep(0.3)
