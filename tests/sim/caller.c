@@ -17,23 +17,13 @@
 
 #include "sim.h"
 
-/* REPEAT: the same acquire again, by its idempotency key. */
-enum call_kind {
-    CALL_ACQUIRE,
-    CALL_RENEW,
-    CALL_REPEAT,
-    CALL_RELEASE,
-    CALL_OPEN,
-    CALL_RENEW_SESSION,
-    CALL_END_SESSION
-};
 static const char *const call_names[] = {"acquire",        "renew",          "repeat",
                                          "release",        "open a session", "renew the session",
                                          "end the session"};
 
 struct sim_call {
     struct sim_user user;
-    enum call_kind kind;
+    enum sim_call_kind kind;
     struct sim_caller *caller;
     struct sim_client *client;
     int64_t lease_ms;
@@ -98,8 +88,8 @@ static void hear_of_session(struct sim_call *call, int code, int64_t left_ms)
 {
     struct sim_caller *caller = call->caller;
     int64_t until_us = caller_us(caller) + left_ms * 1000;
-    if (code == 0 && call->kind != CALL_END_SESSION) {
-        if (call->kind == CALL_OPEN) caller->session_until_us = 0;
+    if (code == 0 && call->kind != SIM_CALL_END_SESSION) {
+        if (call->kind == SIM_CALL_OPEN) caller->session_until_us = 0;
         if (until_us > caller->session_until_us) caller->session_until_us = until_us;
         caller->has_session = true;
         if (is_kept(caller) && until_us > caller->told_until_us) caller->told_until_us = until_us;
@@ -117,12 +107,12 @@ static void heard(struct sim_call *call, int code, int64_t left_ms)
     sim_trace(world, "caller%d: %s at %s: %s, %lld ms", caller->index, call_names[call->kind],
               call->client->owner, hf_error_name(code), (long long)left_ms);
     caller->again = false;
-    if (call->kind >= CALL_OPEN) {
+    if (call->kind >= SIM_CALL_OPEN) {
         hear_of_session(call, code, left_ms);
-    } else if (code == 0 && call->kind != CALL_RELEASE) {
+    } else if (code == 0 && call->kind != SIM_CALL_RELEASE) {
         caller->grant = call->grant;
         caller->has_grant = true;
-        if (call->kind == CALL_ACQUIRE) {
+        if (call->kind == SIM_CALL_ACQUIRE) {
             caller->in_session = call->session != NULL;
             caller->kept_by = caller->session;
             caller->last_kept_by = caller->session;
@@ -132,21 +122,21 @@ static void heard(struct sim_call *call, int code, int64_t left_ms)
             caller->last_in_session = caller->in_session;
             caller->last_limit = caller->limit;
         }
-        if (call->kind == CALL_ACQUIRE)
+        if (call->kind == SIM_CALL_ACQUIRE)
             caller->robbed = sim_check_is_robbed(world, &call->grant, caller->limit);
         sim_check_alive(world, &call->grant, caller->limit);
         int64_t until_us = caller_us(caller) + left_ms * 1000;
         if (until_us > caller->told_until_us) caller->told_until_us = until_us;
-    } else if (call->kind == CALL_RELEASE && code == 0) {
+    } else if (call->kind == SIM_CALL_RELEASE && code == 0) {
         sim_check_dead(world, &call->grant);
         forget(caller);
-    } else if (code == HF_ERR_LOST && call->kind == CALL_ACQUIRE) {
+    } else if (code == HF_ERR_LOST && call->kind == SIM_CALL_ACQUIRE) {
         forget_session(caller);
         forget(caller);
     } else if (code == HF_ERR_LOST) {
         sim_check_dead(world, &call->grant);
         forget(caller);
-    } else if (call->kind == CALL_ACQUIRE || code == HF_ERR_ABSENT) {
+    } else if (call->kind == SIM_CALL_ACQUIRE || code == HF_ERR_ABSENT) {
         forget(caller);
     }
     sim_check_step(world, NULL);
@@ -174,15 +164,24 @@ static void answer(struct sim_call *call, int code, const struct hf_confirmed *c
     heard(call, code, left_ms);
 }
 
-static void hang_up(struct sim_event *event)
+static void hang_up_call(struct sim_call *call)
 {
-    struct sim_call *call = event->about;
     if (call->over) return;
     sim_trace(call->caller->world, "caller%d: hangs up", call->caller->index);
     call->over = true;
     call->caller->call = NULL;
-    call->caller->again = call->kind == CALL_ACQUIRE;
+    call->caller->again = call->kind == SIM_CALL_ACQUIRE;
     think(call->caller);
+}
+
+static void hang_up(struct sim_event *event)
+{
+    hang_up_call(event->about);
+}
+
+void sim_caller_hangs_up(struct sim_caller *caller)
+{
+    if (caller->call) hang_up_call(caller->call);
 }
 
 /* ---- what a client does with a call ---- */
@@ -248,7 +247,7 @@ static void by_record(struct sim_call *call, int64_t now_us)
     if (call->caller->in_session) call->lease_ms = by.limit = 0; /* as v2's grants are written */
     const struct hf_release how = {.reason = HF_REASON_RELEASED};
     sim_memory_fails(client->world, client->world->draining ? 0 : client->world->memory);
-    if (call->kind != CALL_RELEASE)
+    if (call->kind != SIM_CALL_RELEASE)
         hf__core_adopt(&client->core, &by, call->lease_ms, &call->job, now_us);
     else hf__core_release_by_grant(&client->core, &by, &how, &call->job, now_us);
     sim_memory_fails(client->world, 0);
@@ -258,7 +257,7 @@ static void serve_renew(struct sim_call *call, int64_t now_us)
 {
     struct sim_client *client = call->client;
     struct sim_entry *entry = find_entry(client, &call->grant);
-    if (call->kind == CALL_REPEAT && !entry) {
+    if (call->kind == SIM_CALL_REPEAT && !entry) {
         answer(call, HF_ERR_ABSENT, NULL); /* it is acquired anew */
         return;
     }
@@ -269,7 +268,7 @@ static void serve_renew(struct sim_call *call, int64_t now_us)
     const struct hf_lease *lease = entry->grant->lease;
     int64_t lease_ms = call->lease_ms > lease->lease_ms ? call->lease_ms : lease->lease_ms;
     int64_t at_least_ms = lease_ms - lease_ms / 100 - 1;
-    if (call->kind == CALL_REPEAT) at_least_ms = 0;
+    if (call->kind == SIM_CALL_REPEAT) at_least_ms = 0;
     hf__core_ensure(&client->core, entry->grant, at_least_ms, &call->job, now_us);
 }
 
@@ -323,7 +322,7 @@ static void serve_session(struct sim_call *call, int64_t now_us)
     struct sim_client *client = call->client;
     struct sim_caller *caller = call->caller;
     struct hf_error error;
-    if (call->kind == CALL_OPEN) {
+    if (call->kind == SIM_CALL_OPEN) {
         const struct hf_session_want want = {.owner = HF_LIT("callers"),
                                              .lease_ms = call->lease_ms};
         int code =
@@ -347,9 +346,9 @@ static void serve_session(struct sim_call *call, int64_t now_us)
     }
     if (!call->session) known->refs++;
     call->session = known;
-    if (call->kind == CALL_ACQUIRE) {
+    if (call->kind == SIM_CALL_ACQUIRE) {
         acquire(call, now_us);
-    } else if (call->kind == CALL_END_SESSION) {
+    } else if (call->kind == SIM_CALL_END_SESSION) {
         call->session_ready = true;
         hf__core_session_close(&client->core, known, &call->job, now_us);
     } else {
@@ -361,7 +360,8 @@ static void serve_session(struct sim_call *call, int64_t now_us)
 
 static bool is_about_session(const struct sim_call *call)
 {
-    return call->kind >= CALL_OPEN || (call->kind == CALL_ACQUIRE && call->caller->has_session);
+    return call->kind >= SIM_CALL_OPEN ||
+           (call->kind == SIM_CALL_ACQUIRE && call->caller->has_session);
 }
 
 static void serve(struct sim_event *event)
@@ -375,8 +375,9 @@ static void serve(struct sim_event *event)
     call->job = (struct hf_job){.user = call, .calls_back = true};
     sim_memory_fails(client->world, client->world->draining ? 0 : client->world->memory);
     if (is_about_session(call)) serve_session(call, now_us);
-    else if (call->kind == CALL_RENEW || call->kind == CALL_REPEAT) serve_renew(call, now_us);
-    else if (call->kind == CALL_RELEASE) serve_release(call, now_us);
+    else if (call->kind == SIM_CALL_RENEW || call->kind == SIM_CALL_REPEAT)
+        serve_renew(call, now_us);
+    else if (call->kind == SIM_CALL_RELEASE) serve_release(call, now_us);
     else acquire(call, now_us);
     sim_memory_fails(client->world, 0);
     sim_client_drain(client);
@@ -424,20 +425,20 @@ void sim_call_done(struct sim_client *client, struct hf_job *job)
     struct sim_call *call = job->user;
     struct sim_entry *entry = find_entry(client, &call->grant);
     int64_t now_us = sim_boot_us(client, client->world->t);
-    if (call->kind == CALL_RELEASE) {
+    if (call->kind == SIM_CALL_RELEASE) {
         answer(call, job->code, NULL);
         return;
     }
     if (is_about_session(call) && !call->repeats) {
         struct hf_confirmed session = {0};
         bool goes_on = job->code == 0 && !call->session_ready &&
-                       (call->kind == CALL_ACQUIRE || call->kind == CALL_END_SESSION);
+                       (call->kind == SIM_CALL_ACQUIRE || call->kind == SIM_CALL_END_SESSION);
         if (goes_on) { /* it was adopted */
             call->job = (struct hf_job){.user = call, .calls_back = true};
             serve_session(call, now_us);
             return;
         }
-        if (job->code == HF_ERR_LOST && call->session_ready && call->kind != CALL_END_SESSION) {
+        if (job->code == HF_ERR_LOST && call->session_ready && call->kind != SIM_CALL_END_SESSION) {
             hf__lease_unref(&client->core,
                             call->session); /* lost here: what does the record say? */
             call->session = NULL;
@@ -448,7 +449,7 @@ void sim_call_done(struct sim_client *client, struct hf_job *job)
         }
         if (call->session) session.lease_ms = call->session->lease_ms;
         if (call->session) session.valid_until_us = call->session->valid_until_us;
-        if (call->kind == CALL_OPEN && job->code == 0 && !call->over)
+        if (call->kind == SIM_CALL_OPEN && job->code == 0 && !call->over)
             call->caller->session = call->session->secret;
         answer(call, job->code, &session);
         return;
@@ -479,7 +480,7 @@ static struct sim_client *some_client(struct sim_world *world, bool service)
     return NULL;
 }
 
-static void call_client(struct sim_caller *caller, enum call_kind kind, struct sim_client *client)
+void sim_caller_calls(struct sim_caller *caller, enum sim_call_kind kind, struct sim_client *client)
 {
     struct sim_world *world = caller->world;
     struct sim_call *call = hf__arena_zalloc(&world->arena, 1, sizeof *call);
@@ -490,23 +491,23 @@ static void call_client(struct sim_caller *caller, enum call_kind kind, struct s
     call->grant = caller->grant;
     int64_t lease_ms = client->lease_ms;
     int64_t leases[] = {0, lease_ms, lease_ms / 4, lease_ms + sim_below(world, lease_ms / 2)};
-    call->lease_ms = kind == CALL_RELEASE ? 0 : leases[sim_below(world, 4)];
-    if (kind == CALL_ACQUIRE && call->lease_ms == 0) call->lease_ms = lease_ms;
-    if (caller->limit > 0 && kind == CALL_RENEW && sim_chance(world, 60))
+    call->lease_ms = kind == SIM_CALL_RELEASE ? 0 : leases[sim_below(world, 4)];
+    if (kind == SIM_CALL_ACQUIRE && call->lease_ms == 0) call->lease_ms = lease_ms;
+    if (caller->limit > 0 && kind == SIM_CALL_RENEW && sim_chance(world, 60))
         call->lease_ms = caller->lease_ms += caller->lease_ms / 100;
     /* Longer than the skew, within which no other service takes it up (common.c). */
-    if (kind == CALL_OPEN)
+    if (kind == SIM_CALL_OPEN)
         call->lease_ms = world->skew_ms * 2 + lease_ms * (1 + sim_below(world, 3));
-    if (kind == CALL_ACQUIRE && !caller->again) {
+    if (kind == SIM_CALL_ACQUIRE && !caller->again) {
         caller->lease_ms = call->lease_ms;
         uint64_t words[2] = {sim_random(world), sim_random(world)};
         memcpy(caller->identity.bytes, words, sizeof words);
     }
-    if (kind == CALL_ACQUIRE) caller->asked_t = world->t;
+    if (kind == SIM_CALL_ACQUIRE) caller->asked_t = world->t;
     if (call->lease_ms > world->longest_lease_ms) world->longest_lease_ms = call->lease_ms;
     int64_t waits[] = {0, lease_ms / 2, lease_ms * 2};
     call->timeout_ms = waits[sim_below(world, 3)];
-    if (kind == CALL_RELEASE || (kind == CALL_END_SESSION && is_kept(caller)))
+    if (kind == SIM_CALL_RELEASE || (kind == SIM_CALL_END_SESSION && is_kept(caller)))
         sim_check_given_up(world, &caller->grant);
     caller->call = call;
     sim_trace(world, "caller%d: asks %s to %s %.*s (lease %lld)", caller->index, client->owner,
@@ -525,17 +526,17 @@ static void begin(struct sim_caller *caller)
         return;
     }
     if (caller->again && sim_chance(world, 70)) {
-        call_client(caller, CALL_ACQUIRE, client);
+        sim_caller_calls(caller, SIM_CALL_ACQUIRE, client);
         return;
     }
     caller->again = false;
     forget(caller);
     if (!caller->has_session && world->params.format->sessions && sim_chance(world, 30)) {
-        call_client(caller, CALL_OPEN, client);
+        sim_caller_calls(caller, SIM_CALL_OPEN, client);
         return;
     }
     if (caller->has_session && sim_chance(world, 10)) {
-        call_client(caller, CALL_END_SESSION, client);
+        sim_caller_calls(caller, SIM_CALL_END_SESSION, client);
         return;
     }
     caller->lock = (int)sim_below(world, world->lock_count);
@@ -550,7 +551,7 @@ static void begin(struct sim_caller *caller)
     if (world->lock_kinds[caller->lock] == SIM_READERS &&
         (!world->params.format->sessions || caller->has_session))
         caller->limit = sim_chance(world, 70) ? HF_READERS_LIMIT : 0;
-    call_client(caller, CALL_ACQUIRE, client);
+    sim_caller_calls(caller, SIM_CALL_ACQUIRE, client);
 }
 
 static void act(struct sim_event *event)
@@ -566,7 +567,7 @@ static void act(struct sim_event *event)
         caller->limit = caller->last_limit;
         caller->in_session = caller->last_in_session;
         caller->kept_by = caller->last_kept_by;
-        call_client(caller, CALL_REPEAT, caller->asked);
+        sim_caller_calls(caller, SIM_CALL_REPEAT, caller->asked);
         return;
     }
     if (!caller->has_grant) {
@@ -576,10 +577,10 @@ static void act(struct sim_event *event)
     struct sim_client *client = some_client(world, caller->in_session);
     int64_t what = sim_below(world, 100);
     if (!client) think(caller);
-    else if (is_kept(caller) && what < 5) call_client(caller, CALL_END_SESSION, client);
-    else if (world->draining || what < 20) call_client(caller, CALL_RELEASE, client);
-    else if (is_kept(caller) && what < 65) call_client(caller, CALL_RENEW_SESSION, client);
-    else if (what < 90) call_client(caller, CALL_RENEW, client);
+    else if (is_kept(caller) && what < 5) sim_caller_calls(caller, SIM_CALL_END_SESSION, client);
+    else if (world->draining || what < 20) sim_caller_calls(caller, SIM_CALL_RELEASE, client);
+    else if (is_kept(caller) && what < 65) sim_caller_calls(caller, SIM_CALL_RENEW_SESSION, client);
+    else if (what < 90) sim_caller_calls(caller, SIM_CALL_RENEW, client);
     else if (what < 93) {
         forget(caller); /* it leaves the lock to expire */
         think(caller);
@@ -589,6 +590,7 @@ static void act(struct sim_event *event)
 static void think(struct sim_caller *caller)
 {
     struct sim_world *world = caller->world;
+    if (caller->is_told) return;
     int64_t most_us = world->clients[0].lease_ms * (sim_chance(world, 20) ? 1800 : 500);
     if (world->draining) most_us = 100000;
     caller->thought++;

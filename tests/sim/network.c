@@ -141,6 +141,10 @@ void sim_network_send(struct sim_client *client, struct hf_request *request)
 {
     struct sim_world *world = client->world;
     struct sim_message *message = hf__arena_zalloc(&world->arena, 1, sizeof *message);
+    if (!message) {
+        sim_fail(world, "I8: requests without end use up the schedule's memory");
+        return;
+    }
     *message = (struct sim_message){
         .op = request->op,
         .request = request,

@@ -134,11 +134,23 @@ struct sim_held {
     int64_t doomed_by_t;
 };
 
+/* REPEAT: the same acquire again, by its idempotency key. From OPEN on: about a session. */
+enum sim_call_kind {
+    SIM_CALL_ACQUIRE,
+    SIM_CALL_RENEW,
+    SIM_CALL_REPEAT,
+    SIM_CALL_RELEASE,
+    SIM_CALL_OPEN,
+    SIM_CALL_RENEW_SESSION,
+    SIM_CALL_END_SESSION,
+};
+
 /* Somebody for whom several clients act by grant (caller.c). */
 struct sim_caller {
     struct sim_world *world;
     int index;
     int64_t clock_ppm;
+    bool is_told; /* directed: it does only what it is told */
     int lock;
     int64_t limit;
     int64_t lease_ms;
@@ -338,6 +350,10 @@ void sim_foreign_start(struct sim_world *world);
 
 /* caller.c */
 void sim_callers_start(struct sim_world *world, int count);
+/* The pieces of directed schedules: one call, and no more interest in its answer. */
+void sim_caller_calls(struct sim_caller *caller, enum sim_call_kind kind,
+                      struct sim_client *client);
+void sim_caller_hangs_up(struct sim_caller *caller);
 bool sim_callers_idle(const struct sim_world *world);
 bool sim_caller_believes(const struct sim_caller *caller);
 void sim_caller_hears(struct sim_world *world, const struct hf_grant *grant, int lock);
