@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/process.h"
 #include "base/thread.h"
+#include "store/line.h"
 
 enum { LONGEST_NAP_MS = 1000, CLOSE_MS = 5000 };
 
@@ -531,6 +532,41 @@ static int open_store(struct hf_client *client, const struct hf_client_options *
     return code;
 }
 
+/* ---- the line of processes ---- */
+
+static int64_t join_line(void *user, struct hf_slice name, int64_t since_us)
+{
+    return hf__line_join(hf__store_line(user), name, since_us);
+}
+
+static void leave_line(void *user, int64_t place)
+{
+    hf__line_leave(hf__store_line(user), place);
+}
+
+static bool is_first_in_line(void *user, struct hf_slice name, int64_t place)
+{
+    return hf__line_is_first(hf__store_line(user), name, place);
+}
+
+static int64_t count_line(void *user, struct hf_slice name)
+{
+    enum { MOST = 1000 };
+    return (int64_t)hf__line_count(hf__store_line(user), name, MOST);
+}
+
+static struct hf_line line_of(struct hf_store *store)
+{
+    struct hf_line line = {.user = store};
+    if (hf__store_line(store) >= 0) {
+        line.join = join_line;
+        line.leave = leave_line;
+        line.is_first = is_first_in_line;
+    }
+    if (store->embedded) line.count = count_line; /* what is in memory is this process's */
+    return line;
+}
+
 static int start_core(struct hf_client *client, const struct hf_client_options *options,
                       struct hf_error *reterr)
 {
@@ -555,6 +591,7 @@ static int start_core(struct hf_client *client, const struct hf_client_options *
         hf__error_prefix(reterr, "table \"%.*s\"", HF_FMT(core_options.layout.table));
         return code;
     }
+    core_options.line = line_of(client->store);
     return hf__core_init(&client->core, &core_options, reterr);
 }
 
@@ -609,6 +646,7 @@ int hf_client_new(const struct hf_client_options *given, struct hf_client **ret,
 static void recall(struct hf_client *client)
 {
     client->closed = true;
+    client->core.options.line = (struct hf_line){0}; /* it goes with the store */
     if (client->owns_store) {
         pthread_mutex_unlock(&client->mutex);
         hf__store_close(client->store);

@@ -15,7 +15,7 @@
  */
 #include "lock/attempt.h"
 
-enum { TRY_FAILURES = 3, POLLS_SAVED = 10 };
+enum { TRY_FAILURES = 3, POLLS_SAVED = 10, POLLS_SAVED_IN_LINE = 30 };
 enum { TIME_IS_FRESH_US = 60 * 1000000 };
 
 static void look(struct hf_core *core, struct hf_attempt *attempt, bool has_item,
@@ -96,6 +96,7 @@ void hf__attempt_finish(struct hf_core *core, struct hf_attempt *attempt, int co
     hf__list_append(&core->finished, &attempt->of_core);
     hf__list_remove(&attempt->report);
     hf__attempt_set_waiting(core, attempt, false);
+    hf__turn_leave(core, attempt);
     core->reporting_count -= attempt->want.reports ? 1 : 0;
     hf__name_report(core, attempt->name);
     if (code != 0 || attempt->use_session) core->own_count -= attempt->own ? 1 : 0;
@@ -180,7 +181,7 @@ void hf__core_cancel(struct hf_core *core, struct hf_attempt *attempt, int64_t n
 
 /* ---- waiting ---- */
 
-static void sleep_until(struct hf_core *core, struct hf_attempt *attempt, int64_t at_us)
+void hf__attempt_sleep(struct hf_core *core, struct hf_attempt *attempt, int64_t at_us)
 {
     attempt->state = HF_ATTEMPT_WAITING;
     attempt->wake_us = at_us;
@@ -198,15 +199,18 @@ void hf__attempt_wait(struct hf_core *core, struct hf_attempt *attempt, int64_t 
     }
     attempt->rushes = 0;
     attempt->read_next = true;
+    attempt->yields_until_us = 0;
+    hf__turn_queue(core, attempt);
     int64_t limit_ms = core->options.poll_limit_ms;
-    if (hf__hints_are_trusted(core, now_us)) limit_ms *= POLLS_SAVED;
+    if (hf__hints_are_trusted(core, now_us))
+        limit_ms *= hf__turn_is_ours(core, attempt) ? POLLS_SAVED : POLLS_SAVED_IN_LINE;
     core->wants_hints = true;
     attempt->looked_us = now_us;
     if (attempt->poll_ms > limit_ms) attempt->poll_ms = limit_ms;
     int64_t at_us = now_us + 1000 + hf__random_below(core, attempt->poll_ms * 1000);
     attempt->poll_ms *= 2;
     if (attempt->judge_at_us > now_us && attempt->judge_at_us < at_us) at_us = attempt->judge_at_us;
-    sleep_until(core, attempt, at_us);
+    hf__attempt_sleep(core, attempt, at_us);
     /* Its request may have read the record before that change (H1). */
     if (attempt->look_again || attempt->asked_hints != core->hints_heard)
         hf__attempt_hint(core, attempt, now_us);
@@ -229,9 +233,9 @@ void hf__attempt_retry(struct hf_core *core, struct hf_attempt *attempt,
         return;
     }
     hf__attempt_report(core, attempt);
-    sleep_until(core, attempt,
-                now_us +
-                    hf__backoff_us(core, attempt->failures, core->options.poll_limit_ms * 1000));
+    hf__attempt_sleep(
+        core, attempt,
+        now_us + hf__backoff_us(core, attempt->failures, core->options.poll_limit_ms * 1000));
 }
 
 void hf__attempt_retry_for_memory(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
@@ -553,6 +557,7 @@ void hf__attempt_try(struct hf_core *core, struct hf_attempt *attempt, bool take
                         now_us);
         return;
     }
+    if (!take && hf__turn_yields(core, attempt, now_us)) return;
     struct hf_request *request =
         hf__attempt_request(core, attempt, take ? HF_REQUEST_TAKE : HF_REQUEST_TRY, tried, now_us);
     if (!request) return;
@@ -587,7 +592,7 @@ static void resolved(struct hf_core *core, struct hf_request *request,
         return;
     }
     attempt->read_next = true;
-    if (hf__answer_decided(answer)) sleep_until(core, attempt, now_us + 1000);
+    if (hf__answer_decided(answer)) hf__attempt_sleep(core, attempt, now_us + 1000);
     else hf__attempt_retry(core, attempt, answer, now_us);
 }
 

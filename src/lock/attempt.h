@@ -1,4 +1,4 @@
-/* Private to the files of an attempt: attempt.c, queue.c, rival.c, hint.c and report.c. */
+/* Private to the files of an attempt: attempt.c, queue.c, rival.c, hint.c, turn.c and report.c. */
 #ifndef HF_LOCK_ATTEMPT_H
 #define HF_LOCK_ATTEMPT_H
 
@@ -28,6 +28,8 @@ bool hf__attempt_decided_step(struct hf_core *core, struct hf_attempt *attempt,
 /* The store has granted or refused the request. */
 bool hf__answer_decided(const struct hf_answer *answer);
 
+/* Waits until then, or for a hint. */
+void hf__attempt_sleep(struct hf_core *core, struct hf_attempt *attempt, int64_t at_us);
 /* The next step. Each may end the attempt. */
 void hf__attempt_go(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
 void hf__attempt_try(struct hf_core *core, struct hf_attempt *attempt, bool take, int64_t now_us);
@@ -63,6 +65,17 @@ void hf__attempt_hint(struct hf_core *core, struct hf_attempt *attempt, int64_t 
 void hf__attempt_noticed(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
 /* Whether polling may rely on hints. */
 bool hf__hints_are_trusted(const struct hf_core *core, int64_t now_us);
+
+/* ---- turn.c ---- */
+
+/* It waits: it joins the line. */
+void hf__turn_queue(struct hf_core *core, struct hf_attempt *attempt);
+void hf__turn_leave(struct hf_core *core, struct hf_attempt *attempt);
+bool hf__turn_is_ours(const struct hf_core *core, const struct hf_attempt *attempt);
+/* When it looks by itself at what those ahead of it may have left alone. */
+int64_t hf__turn_patience_us(struct hf_core *core, int64_t now_us);
+/* Whether it lets others go first, for now, before it tries; it has then joined the line. */
+bool hf__turn_yields(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us);
 
 /* ---- report.c ---- */
 

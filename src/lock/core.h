@@ -12,6 +12,7 @@
  *   errand   a conditional write that must get done, and is repeated (errand.c)
  *   force    an operator's release of a lock that another client holds (force.c)
  *   report   the state of a wait, for the waiting caller (report.c)
+ *   turn     which of the processes that wait for a lock goes first (turn.c)
  *
  * Invariants
  * C1  Time first: every input runs all alarms that are due before it is handled.
@@ -59,6 +60,21 @@ struct hf_observation;
 enum hf_session_use { HF_USE_SESSION_AUTO, HF_USE_SESSION_ALWAYS, HF_USE_SESSION_NEVER };
 enum hf_expiry_mode { HF_JUDGE_BOTH, HF_JUDGE_OBSERVED, HF_JUDGE_CLOCK };
 
+/*
+ * The line in which processes wait for a lock, where the store has one (turn.c). It may be wrong at
+ * any time. No call blocks.
+ */
+struct hf_line {
+    /* Joins as one that waits since then; returns its place, 0: none. */
+    int64_t (*join)(void *user, struct hf_slice name, int64_t since_us);
+    void (*leave)(void *user, int64_t place);
+    /* Whether no other process is ahead of this place; of 0: whether none waits. */
+    bool (*is_first)(void *user, struct hf_slice name, int64_t place);
+    /* How many other processes wait; NULL: nobody can tell. */
+    int64_t (*count)(void *user, struct hf_slice name);
+    void *user;
+};
+
 struct hf_core_options {
     const struct hf_format *format;
     struct hf_layout layout; /* outlives the core, as does the owner */
@@ -82,6 +98,7 @@ struct hf_core_options {
     bool by_grant;
     /* The store announces that something may have changed (hf__core_hint), so waiters poll less. */
     bool hints;
+    struct hf_line line; /* without `join`: there is none */
     /* The store executes requests in the order in which they are sent, if they arrive at all. */
     bool ordered;
     uint64_t (*draw)(void *user); /* 64 random bits */
@@ -374,6 +391,8 @@ struct hf_attempt {
     uint64_t seen_hints;       /* … and when it last saw the record … */
     uint64_t seen;             /* … of which this is a hash; 0: not seen yet */
     bool look_again;           /* the lock was released here while its request was out */
+    int64_t place;             /* in the line; 0: none */
+    int64_t yields_until_us;   /* to those ahead of it in the line; 0: not yet */
     int64_t hint_gap_us;       /* hints do not make it poll again before this time has passed */
     struct hf_request *request;
     struct hf_try tries[HF_TRIES_KEPT]; /* newest last */
@@ -417,6 +436,7 @@ struct hf_core {
     size_t hints_left; /* waiters that have not been told of the last hint yet */
     struct hf_alarm hint_alarm;
     int64_t doubt_until_us; /* until then polling does not rely on hints (H3) */
+    size_t places;          /* in lines, of all attempts */
     bool wants_hints;       /* an attempt has had to wait */
     struct hf_list reports; /* attempts */
     size_t reporting_count; /* attempts that are on their way and report */

@@ -34,7 +34,7 @@ void hf__attempt_set_waiting(struct hf_core *core, struct hf_attempt *attempt, b
     core->waiting_count++;
 }
 
-/* Each waiter polls at a random moment, so that they do not all write at once. */
+/* Each waiter polls at a random moment, or in its turn, so that they do not all write at once. */
 void hf__attempt_hint(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {
     if (attempt->failures > 0) return; /* the store is failing: keep to the backoff */
@@ -44,7 +44,8 @@ void hf__attempt_hint(struct hf_core *core, struct hf_attempt *attempt, int64_t 
     int64_t gap_us = attempt->hint_gap_us > crowd_us ? attempt->hint_gap_us : crowd_us;
     int64_t at_us = attempt->looked_us + gap_us;
     if (at_us < now_us) at_us = now_us;
-    at_us += hf__random_below(core, SPREAD_US);
+    if (attempt->place == 0) at_us += hf__random_below(core, SPREAD_US);
+    else if (!hf__turn_is_ours(core, attempt)) at_us = hf__turn_patience_us(core, now_us);
     if (at_us >= attempt->wake_us) return;
     attempt->hint_gap_us = attempt->hint_gap_us ? 2 * attempt->hint_gap_us : FIRST_GAP_US;
     if (attempt->hint_gap_us > LONGEST_GAP_US) attempt->hint_gap_us = LONGEST_GAP_US;

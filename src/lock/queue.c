@@ -158,6 +158,8 @@ static void begin(struct hf_core *core, struct hf_attempt *attempt, int64_t now_
         /* It is probably held, and a read costs a fifth of a refused write. */
         if (core->options.by_grant && hf__name_exclusive(attempt->name)) attempt->read_next = true;
         hf__name_advance(core, attempt->name, now_us);
+    } else {
+        hf__turn_queue(core, attempt); /* others see that it waits */
     }
     hf__attempt_report(core, attempt);
 }

@@ -588,6 +588,12 @@ static void unlisten(struct hf_store *store, struct hf_hint *hint)
     hf__bell_unlisten(&((struct embedded *)store)->bell, hint);
 }
 
+/* Nobody else waits for what is in the memory of this process. */
+static int line(const struct hf_store *store)
+{
+    return ((const struct embedded *)store)->timeline.lock_fd;
+}
+
 static void destroy(struct embedded *e)
 {
     hf__bell_stop(&e->bell);
@@ -649,6 +655,7 @@ static const struct hf_store_engine embedded_engine = {
     .cork = cork_store,
     .listen = listen_to,
     .unlisten = unlisten,
+    .line = line,
     .close = close_store,
     .describe = describe,
     .now_unix_us = now_unix_us,

@@ -110,6 +110,11 @@ void hf__store_unlisten(struct hf_store *store, struct hf_hint *hint)
     if (store->engine->unlisten) store->engine->unlisten(store, hint);
 }
 
+int hf__store_line(const struct hf_store *store)
+{
+    return store->engine->line ? store->engine->line(store) : -1;
+}
+
 bool hf__store_read_here(struct hf_store *store, struct hf_call *call)
 {
     if (!store->engine->read_here || call->op.kind != HF_GET_ITEM) return false;

@@ -132,6 +132,9 @@ bool hf__store_listen(struct hf_store *store, struct hf_hint *hint);
 /* When this returns, it is not and will not be called. */
 void hf__store_unlisten(struct hf_store *store, struct hf_hint *hint);
 
+/* The file of the line in which processes wait for this store's locks (line.h); -1: there is none. */
+int hf__store_line(const struct hf_store *store);
+
 /* Submits and waits. Not from within `done`. Returns call->answer.code. */
 int hf__store_run(struct hf_store *store, struct hf_call *call);
 
@@ -158,6 +161,7 @@ struct hf_store_engine {
     bool (*listen)(struct hf_store *store,
                    struct hf_hint *hint); /* NULL: there is nothing to hear */
     void (*unlisten)(struct hf_store *store, struct hf_hint *hint);
+    int (*line)(const struct hf_store *store); /* NULL: there is none */
     void (*close)(struct hf_store *store);
     int (*describe)(struct hf_store *store, struct hf_store_info *ret, struct hf_error *reterr);
 };

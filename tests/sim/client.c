@@ -308,6 +308,25 @@ static void think(struct sim_worker *worker)
 
 /* ---- life ---- */
 
+/* ---- a line of processes that says anything: only time may depend on it ---- */
+
+static int64_t join_line(void *user, struct hf_slice name, int64_t since_us)
+{
+    (void)name, (void)since_us;
+    return sim_below(user, 4);
+}
+
+static void leave_line(void *user, int64_t place)
+{
+    (void)user, (void)place;
+}
+
+static bool is_first_in_line(void *user, struct hf_slice name, int64_t place)
+{
+    (void)name, (void)place;
+    return sim_chance(user, 50);
+}
+
 void sim_client_start(struct sim_client *client)
 {
     struct sim_world *world = client->world;
@@ -338,6 +357,8 @@ void sim_client_start(struct sim_client *client)
         .draw = random_of,
         .draw_user = world,
     };
+    if (sim_chance(world, 50) && !client->fixed_modes)
+        options.line = (struct hf_line){join_line, leave_line, is_first_in_line, NULL, world};
     static const enum hf_expiry_mode modes[] = {HF_JUDGE_BOTH, HF_JUDGE_BOTH, HF_JUDGE_OBSERVED,
                                                 HF_JUDGE_CLOCK};
     options.judge = client->hears_time ? modes[sim_below(world, 4)] : HF_JUDGE_BOTH;
