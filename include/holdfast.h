@@ -515,14 +515,14 @@ struct hf_lock_info {
     const char *forced_by; /* who last force-released it, and why; NULL: nobody */
     const char *forced_reason;
     const char *damage;   /* the invalid attribute; NULL: none */
-    int64_t waiters;      /* known ones: in this client, or a writer waiting for readers */
+    int64_t waiters;      /* on file: and memory:, of all processes; -1: not known */
     const char *sort_key; /* hf_list, where the table has one; otherwise NULL */
     const struct hf_attribute *attributes; /* text attributes beside the format's */
     size_t attribute_count;
     enum hf_lock_state state;
     const struct hf_lock_party *held_by; /* all holders, as far as known */
     size_t held_by_count;
-    const struct hf_lock_party *waiting; /* those of `waiters` with known details */
+    const struct hf_lock_party *waiting; /* waiters of this client, or a writer waiting for readers */
     size_t waiting_count;
     int64_t now_unix_ms;  /* the store's time when the lock was read; 0: not known */
     const char *instance; /* of the owner; NULL: not known */

@@ -100,7 +100,7 @@ void hf__info_put(struct hf_json_writer *json, const struct hf_lock_info *info, 
     put_number(json, "token", info->token);
     put_number(json, "holders", info->holders);
     put_known(json, "limit", info->limit);
-    put_number(json, "waiters", info->waiters);
+    if (info->waiters >= 0) put_number(json, "waiters", info->waiters);
     if (taken) put_known(json, "since_unix_ms", info->since_unix_ms);
     put_known(json, "lease_ms", info->lease_ms);
     put_known(json, "expires_unix_ms", info->expires_unix_ms);

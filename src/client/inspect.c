@@ -141,7 +141,9 @@ void hf__info_fill(struct hf_lock_info *info, char **at, const struct hf_core *c
     if (attributes) put_attributes(attributes, at, core, record);
     for (size_t i = 0; i < view->held_by_count; i++) put_party(&held_by[i], at, &view->held_by[i]);
     info->waiting_count = waiting ? put_waiting(waiting, at, core, view, now_us) : 0;
-    info->waiters = (int64_t)info->waiting_count;
+    const struct hf_line *line = &core->options.line;
+    info->waiters = -1;
+    if (line->count) info->waiters = (int64_t)in_line + line->count(line->user, view->name);
     info->attributes = attributes;
     info->held_by = held_by;
     info->waiting = info->waiting_count ? waiting : NULL;

@@ -131,6 +131,18 @@ class Grants(CommandTest):
 
 
 class Looks(CommandTest):
+    def test_waiters_of_other_processes_are_counted_or_not_told(self):
+        self.run_ok("acquire", "--lease", "1m", "job")
+        waiting = [self.start("run", "job", "true") for _ in range(3)]
+        if DYNAMODB or ELSEWHERE:
+            self.assertNotIn("waiters", self.run_json("get", "job"))
+        else:
+            wait_until(lambda: self.run_json("get", "job")["waiters"] == 3, what="three waiters")
+            self.end(waiting.pop())
+            wait_until(lambda: self.run_json("list")["locks"][0]["waiters"] == 2, what="two waiters")
+        for process in waiting:
+            self.end(process)
+
     def test_at_one(self):
         self.assertEqual(self.state("job"), "free")
         self.assertEqual(self.run_it("get", "-q", "job"), (1, "", ""))

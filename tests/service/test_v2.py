@@ -271,7 +271,7 @@ class Queues(V2Test):
         waiting = []
         for i in range(5):
             waiting.append(parked(self.service.port, "/v2/locks/job/acquire", {"wait_ms": 30000, "data": str(i)}))
-            wait_until(lambda n=i: self.service.get("/v2/locks/job")["waiters"] == n + 1)
+            wait_until(lambda n=i: len(self.service.get("/v2/locks/job").json.get("waiting", [])) == n + 1)
         tokens = []
         for i, connection in enumerate(waiting):
             self.assertEqual(self.release("job", grant).status, 200)

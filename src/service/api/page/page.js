@@ -135,7 +135,7 @@
   const fromList = (lock) => ({
     name: lock.name, held: lock.held, owner: lock.last_owner, instance: lock.instance, mode: lock.mode, holders: lock.holders, limit: lock.limit,
     since: lock.since_unix_ms, expires: lock.expires_unix_ms, lease: lock.lease_ms, token: lock.token,
-    waiters: lock.waiters, data: lock.data, forcedBy: lock.forced_by, forcedReason: lock.forced_reason,
+    waiters: lock.waiters ?? (lock.waiting || []).length, data: lock.data, forcedBy: lock.forced_by, forcedReason: lock.forced_reason,
     state: lock.state, damage: lock.damage,
   });
 
