@@ -313,8 +313,8 @@ struct guard_result guard_run(struct cli *cli, struct hf_client *client, struct 
     plan(&guard, options);
     int error = warden_is_gone() ? warden_start(argv) : 0; /* it was killed in an earlier term */
     if (error != 0) return not_started(argv[0], error);
-    logger_start(false); /* from now on messages do not block */
     start(&guard);
+    logger_start(false); /* from now on messages do not block */
     watch(&guard);
     logger_stop();
     foreground_close(&guard.foreground);
