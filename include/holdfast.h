@@ -522,7 +522,8 @@ struct hf_lock_info {
     enum hf_lock_state state;
     const struct hf_lock_party *held_by; /* all holders, as far as known */
     size_t held_by_count;
-    const struct hf_lock_party *waiting; /* waiters of this client, or a writer waiting for readers */
+    const struct hf_lock_party
+        *waiting; /* waiters of this client, or a writer waiting for readers */
     size_t waiting_count;
     int64_t now_unix_ms;  /* the store's time when the lock was read; 0: not known */
     const char *instance; /* of the owner; NULL: not known */
