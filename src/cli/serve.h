@@ -40,6 +40,10 @@ struct serve_options {
     int64_t rate_per_caller;
     int64_t client_timeout_ms;
     int64_t look_ms;
+    const char *peers;
+    const char *advertise;
+    const char *peer_token_file;
+    const char *peer_ca;
     int64_t drain_ms;
 };
 

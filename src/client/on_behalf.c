@@ -306,6 +306,13 @@ struct hf_mailbox *hf__client_mailbox(struct hf_client *client)
     return client->driven ? &client->mailbox : NULL;
 }
 
+void hf__client_hint(struct hf_client *client, struct hf_slice name)
+{
+    if (hf__client_enter(client, NULL) != 0) return;
+    hf__core_hint_name(&client->core, name, hf__client_now_us(client));
+    hf__client_leave(client);
+}
+
 size_t hf__client_queue(struct hf_client *client, const char *name)
 {
     if (hf__client_enter(client, NULL) != 0) return 0;

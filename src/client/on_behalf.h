@@ -106,6 +106,9 @@ struct hf_async *hf__async_begin(struct hf_client *client, hf_done_fn done, void
 /* Others may now renew and release its locks by their grants. Call before the first lock. */
 void hf__client_by_grant(struct hf_client *client);
 
+/* Another service says that this lock may have changed. From any thread. */
+void hf__client_hint(struct hf_client *client, struct hf_slice name);
+
 /* Of a driven client: calls to the store that name it are answered on the driving thread. */
 struct hf_mailbox *hf__client_mailbox(struct hf_client *client);
 

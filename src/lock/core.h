@@ -482,6 +482,8 @@ bool hf__core_finds_dead(struct hf_core *core, const struct hf_liveness *livenes
 /* Something in the store may have changed, or not: waiters poll soon. */
 void hf__core_hint(struct hf_core *core, int64_t now_us);
 /* Whether an attempt waits, for which hf__core_hint must be called; if not, this call is enough. */
+/* The same for one lock. */
+void hf__core_hint_name(struct hf_core *core, struct hf_slice name, int64_t now_us);
 bool hf__core_heeds_hint(struct hf_core *core);
 /* Copies its arguments. The attempt exists until it has been fetched from `finished`. */
 int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t now_us,

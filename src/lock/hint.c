@@ -77,6 +77,16 @@ void hf__core_hint(struct hf_core *core, int64_t now_us)
     if (!is_under_way) hf__hints_pass_on(core, &core->hint_alarm, now_us);
 }
 
+void hf__core_hint_name(struct hf_core *core, struct hf_slice text, int64_t now_us)
+{
+    hf__core_tick(core, now_us);
+    const struct hf_name *name = hf__name_find(core, text);
+    if (!name || hf__list_empty(&name->attempts)) return;
+    struct hf_attempt *first = HF_CONTAINER(name->attempts.next, struct hf_attempt, of_name);
+    if (first->state == HF_ATTEMPT_WAITING) hf__attempt_hint(core, first, now_us);
+    else first->look_again = true; /* the record it is reading may be older */
+}
+
 bool hf__core_heeds_hint(struct hf_core *core)
 {
     if (core->waiting_count > 0) return true;

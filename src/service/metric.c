@@ -99,6 +99,7 @@ void hf__metrics_page(struct hf_exchange *exchange)
         {"sessions", "gauge", "Live sessions opened here.", &metrics->sessions},
         {"connections", "gauge", "Open connections.", &metrics->connections},
         {"streams", "gauge", "Open event streams.", &metrics->streams},
+        {"peers", "gauge", "Other services whose events are heard.", &metrics->peers},
         {"data_bytes", "gauge", "Bytes of data stored with locks that are held or asked for.",
          &metrics->data_bytes},
         {"answer_bytes", "gauge", "Bytes of answers being sent.", &exchange->service->answer_bytes},

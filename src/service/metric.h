@@ -34,6 +34,7 @@ struct hf_metrics {
     int64_t locks_held;
     int64_t sessions;
     int64_t streams;
+    int64_t peers;
     int64_t data_bytes; /* stored with locks that are held or asked for */
 };
 

@@ -17,6 +17,12 @@ struct hf_serve_options {
     const char *allowed_hosts; /* without authentication: accepted host names; NULL: none */
     int64_t look_ms;           /* polls for event listeners; 0: 1000, with DynamoDB 5000 */
 
+    /* Other services on the same table, which tell each other what was released (api/peer.h). */
+    const char *peers;           /* URLs, comma-separated; NULL: none */
+    const char *advertise;       /* the URL at which those find this one; NULL: it is not told */
+    const char *peer_token_file; /* what this service shows them; NULL: nothing */
+    const char *peer_ca;         /* to trust instead of the system's; NULL: the system's */
+
     /* TLS: PEM files; NULL: none. */
     const char *tls_certificate;
     const char *tls_key;

@@ -12,6 +12,7 @@
 #include "format/keyed.h"
 #include "service/api/event.h"
 #include "service/api/grant.h"
+#include "service/api/peer.h"
 #include "service/api/session.h"
 #include "service/http/tls.h"
 #include "service/serve.h"
@@ -264,6 +265,8 @@ static void make_way(void *user)
 
 static void dismantle(struct hf_service *service)
 {
+    hf__peers_stop(service->peers);
+    service->peers = NULL;
     hf__server_close(service->server);
     hf__events_halt(service->events);
     if (service->client && service->sessions) hf__sessions_stop(service);
@@ -325,6 +328,7 @@ int hf__service_start(const struct hf_serve_options *options, struct hf_service 
     if (code == 0) code = open_v1(service, options, reterr);
     if (code == 0) code = start_parts(service, options, reterr);
     if (code == 0) learn_time(service);
+    if (code == 0) code = hf__peers_start(service, options, &service->peers, reterr);
     if (code == 0) code = hf__server_start(service, &server, &service->server, reterr);
     if (code != 0) {
         dismantle(service);

@@ -89,6 +89,7 @@ struct hf_service {
     int64_t started_unix_s; /* by the wall clock */
     struct hf_loop *scribe; /* for long bodies and answers (hf__exchange_aside) */
     struct hf_events *events;
+    struct hf_peers *peers; /* NULL: none */
     const char *allowed_hosts; /* accepted host names, comma-separated; NULL: none */
     int draining;              /* atomic */
     int busy;                  /* atomic: exchanges that have begun and are not finished */
@@ -119,7 +120,7 @@ void hf__exchange_run(struct hf_exchange *exchange, const struct hf_op *op, hf_e
 
 /* ---- route.c ---- */
 
-enum hf_access {
+enum hf_route_access {
     HF_ACCESS_OPEN,
     HF_ACCESS_CALLER,
     HF_ACCESS_OPERATOR, /* open, and on a port of its own if there is one */
@@ -129,7 +130,7 @@ struct hf_route {
     enum hf_method method;
     const char *pattern; /* "/v2/locks/{}/acquire"; "{}" is any part */
     const char *name;    /* for metrics and the log */
-    enum hf_access access;
+    enum hf_route_access access;
     void (*run)(struct hf_exchange *exchange);
 };
 extern const struct hf_route hf__routes[];

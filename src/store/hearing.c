@@ -17,10 +17,22 @@ static void set_timer(struct hf_hearing *hearing, int64_t in_us)
 static bool is_worth_telling(const char *line)
 {
     static const char *const idle[] = {"event: renewed", "event: queue", "event: granted"};
-    if (strncmp(line, "event: ", 7) != 0) return false;
     for (size_t i = 0; i < sizeof idle / sizeof idle[0]; i++)
         if (strcmp(line, idle[i]) == 0) return false;
     return true;
+}
+
+/* True: those who listen are told. */
+static bool take_line(struct hf_hearing *hearing)
+{
+    const char *line = hearing->line;
+    if (strncmp(line, "event: ", 7) == 0) {
+        hearing->is_worth = is_worth_telling(line);
+        return hearing->is_worth;
+    }
+    if (hearing->heard && hearing->is_worth && strncmp(line, "data: ", 6) == 0)
+        hearing->heard(hearing, hf__slice_str(line + 6));
+    return false;
 }
 
 static void came(struct hf_http_request *request, struct hf_slice bytes)
@@ -38,7 +50,7 @@ static void came(struct hf_http_request *request, struct hf_slice bytes)
         }
         hearing->line[hearing->line_len] = '\0';
         hearing->line_len = 0;
-        tells |= is_worth_telling(hearing->line);
+        tells |= take_line(hearing);
     }
     if (tells) hf__bell_tell(&hearing->bell);
 }
@@ -89,10 +101,14 @@ static void on_timer(struct hf_timer *timer)
     else set_timer(hearing, POLL_US);
 }
 
+void hf__hearing_begin(struct hf_hearing *hearing)
+{
+    if (hearing->has_timer && !hearing->is_open) open_stream(hearing);
+}
+
 static void on_begin(struct hf_task *task)
 {
-    struct hf_hearing *hearing = HF_CONTAINER(task, struct hf_hearing, begin);
-    if (hearing->has_timer && !hearing->is_open) open_stream(hearing);
+    hf__hearing_begin(HF_CONTAINER(task, struct hf_hearing, begin));
 }
 
 bool hf__hearing_init(struct hf_hearing *hearing, struct hf_loop *loop, struct hf_http *http,

@@ -29,8 +29,11 @@ struct hf_hearing {
     int failures;
     struct hf_arena arena;
     struct hf_http_request request;
-    char line[64]; /* the beginning of the line that is coming in */
+    char line[8192]; /* the beginning of the line that is coming in */
     size_t line_len;
+    bool is_worth; /* what the event that is coming in tells … */
+    /* … and who wants to know more of it: `event` is its JSON. On the loop's thread. NULL: nobody. */
+    void (*heard)(struct hf_hearing *hearing, struct hf_slice event);
 };
 
 /* Before the loop runs. */
@@ -40,6 +43,9 @@ bool hf__hearing_init(struct hf_hearing *hearing, struct hf_loop *loop, struct h
 void hf__hearing_end(struct hf_hearing *hearing);
 /* When the loop has stopped. */
 void hf__hearing_free(struct hf_hearing *hearing);
+
+/* On the loop's thread: opens the stream, for `heard`. */
+void hf__hearing_begin(struct hf_hearing *hearing);
 
 bool hf__hearing_listen(struct hf_hearing *hearing, struct hf_hint *hint);
 void hf__hearing_unlisten(struct hf_hearing *hearing, struct hf_hint *hint);

@@ -745,6 +745,122 @@ TEST(a_hint_saves_a_poll)
     rig_free(&rig);
 }
 
+TEST(a_hint_about_one_lock_is_for_its_waiters)
+{
+    struct hf_core_options options = rig_defaults();
+    options.poll_limit_ms = 600000;
+    options.period_ms = 0;
+    options.lease_ms = 10000000;
+    start(&options, &options);
+    struct hf_grant *grants[] = {take(0, "one", 0), take(0, "two", 0)};
+    CHECK_INT(rig_acquire(&rig, 1, "one", HF_NEVER, 0), 0);
+    CHECK_INT(rig_acquire(&rig, 1, "two", HF_NEVER, 0), 0);
+    rig_run(&rig, 3000000); /* they poll once in minutes by now */
+    rig_release(&rig, 0, grants[0]);
+    rig_settle(&rig);
+    rig_forget_counts(&rig, 1);
+    hf__core_hint_name(&b->core, HF_LIT("two"), rig.now_us);
+    hf__core_hint_name(&b->core, HF_LIT("three"), rig.now_us);
+    rig_run(&rig, 2);
+    CHECK_INT(b->total, 1); /* of the one that waits for it */
+    CHECK_INT(b->last_code, 1);
+    hf__core_hint_name(&b->core, HF_LIT("one"), rig.now_us);
+    rig_run(&rig, 2);
+    CHECK_INT(b->last_code, 0);
+    rig_free(&rig);
+}
+
+/* ---- turns ---- */
+
+static bool first_in_line;
+static int in_line;
+
+static int64_t join_line(void *user, struct hf_slice name, int64_t since_us)
+{
+    (void)user, (void)name;
+    in_line++;
+    return since_us;
+}
+
+static void leave_line(void *user, int64_t place)
+{
+    (void)user, (void)place;
+    in_line--;
+}
+
+static bool is_first_in_line(void *user, struct hf_slice name, int64_t place)
+{
+    (void)user, (void)name, (void)place;
+    return first_in_line;
+}
+
+static void start_in_line(bool is_first)
+{
+    struct hf_core_options options = rig_defaults();
+    options.hints = true;
+    options.poll_limit_ms = 60000;
+    options.period_ms = 0;
+    options.lease_ms = 1000000;
+    start(&options, NULL);
+    b->core.options.hints = true;
+    b->core.options.poll_limit_ms = 60000;
+    b->core.options.line =
+        (struct hf_line){.join = join_line, .leave = leave_line, .is_first = is_first_in_line};
+    first_in_line = is_first;
+    in_line = 0;
+}
+
+TEST(an_attempt_that_is_not_first_in_line_lets_others_go_ahead)
+{
+    start_in_line(false);
+    rig_forget_counts(&rig, 1);
+    CHECK_INT(rig_acquire(&rig, 1, "job", HF_NEVER, 0), 0);
+    rig_run(&rig, 50);
+    CHECK_INT(b->last_code, 1);
+    CHECK_INT(b->requests[HF_REQUEST_TRY], 0);
+    CHECK_INT(in_line, 1);
+    first_in_line = true;
+    hf__core_hint(&b->core, rig.now_us);
+    rig_run(&rig, 2);
+    CHECK_INT(b->last_code, 0);
+    CHECK_INT(in_line, 0);
+    rig_free(&rig);
+}
+
+TEST(an_attempt_does_not_wait_long_for_those_ahead)
+{
+    start_in_line(false);
+    CHECK_INT(rig_acquire(&rig, 1, "job", HF_NEVER, 0), 0);
+    rig_run(&rig, 110); /* they are stopped, or wait for something else */
+    CHECK_INT(b->last_code, 0);
+    rig_free(&rig);
+}
+
+TEST(an_attempt_that_does_not_wait_takes_what_is_free)
+{
+    start_in_line(false);
+    CHECK_INT(rig_acquire(&rig, 1, "job", 0, 0), 0);
+    rig_settle(&rig);
+    CHECK_INT(b->last_code, 0);
+    CHECK_INT(in_line, 0);
+    rig_free(&rig);
+}
+
+TEST(a_cancelled_wait_leaves_the_line)
+{
+    start_in_line(true);
+    struct hf_attempt *attempt;
+    take(0, "job", 0);
+    const struct hf_want want = {.name = HF_LIT("job"), .timeout_ms = HF_NEVER};
+    CHECK_INT(hf__core_acquire(&b->core, &want, rig.now_us, &attempt, NULL), 0);
+    rig_settle(&rig);
+    CHECK_INT(in_line, 1);
+    hf__core_cancel(&b->core, attempt, rig.now_us);
+    rig_settle(&rig);
+    CHECK_INT(in_line, 0);
+    rig_free(&rig);
+}
+
 TEST(a_hint_reaches_a_crowd_in_turns)
 {
     enum { CROWD = 300 };
@@ -1168,6 +1284,11 @@ int main(int argc, char **argv)
         RUN(a_store_that_never_answers_in_time_is_not_called_a_holder),
         RUN(a_hint_saves_a_poll),
         RUN(hints_for_nothing_cost_little),
+        RUN(a_hint_about_one_lock_is_for_its_waiters),
+        RUN(an_attempt_that_is_not_first_in_line_lets_others_go_ahead),
+        RUN(an_attempt_does_not_wait_long_for_those_ahead),
+        RUN(an_attempt_that_does_not_wait_takes_what_is_free),
+        RUN(a_cancelled_wait_leaves_the_line),
         RUN(a_hint_reaches_a_crowd_in_turns),
         RUN(a_hint_that_comes_while_a_request_is_out_is_not_forgotten),
         RUN(who_finds_a_change_that_no_hint_announced_polls_as_ever),

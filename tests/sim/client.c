@@ -27,7 +27,10 @@ void sim_client_tick(struct sim_client *client)
     sim_memory_fails(client->world, client->world->draining ? 0 : client->world->memory);
     /* Hints come late, for nothing, several at a time, and mostly not at all. */
     if (sim_chance(client->world, 20)) hf__core_hint(&client->core, now_us(client));
-    else hf__core_tick(&client->core, now_us(client));
+    if (sim_chance(client->world, 10)) {
+        int lock = (int)sim_below(client->world, client->world->lock_count);
+        hf__core_hint_name(&client->core, sim_lock_name(lock), now_us(client));
+    } else hf__core_tick(&client->core, now_us(client));
     sim_memory_fails(client->world, 0);
     sim_client_drain(client);
 }
