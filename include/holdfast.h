@@ -269,8 +269,8 @@ int hf_client_close(struct hf_client *client, int64_t timeout_ms);
 
 /*
  * For a program that is about to stop itself (SIGSTOP), or to be frozen: returns when the client
- * has no operation in progress in a file that other processes use, since they would have to wait for
- * it; after two seconds at the latest. The client begins nothing, and renews nothing, until
+ * has no operation in progress in a file that other processes use, because those would have to wait
+ * for it; after two seconds at the latest. The client begins nothing, and renews nothing, until
  * hf_client_resume. Stores that are not files do not need this.
  */
 void hf_client_pause(struct hf_client *client);
@@ -289,8 +289,8 @@ void hf_client_resume(struct hf_client *client);
  * hf_client_process sends the heartbeats, so call it in time: when the descriptor is readable, and
  * when the timeout has passed. A loop that is late loses its locks as a stopped process does; the
  * client never reports them as held for longer than they are. Use the client, and the handles of
- * its locks, from the loop's thread. Functions that wait work there, too: they drive the client until
- * they have a result, and run other callbacks meanwhile. In a callback they fail with
+ * its locks, from the loop's thread. Functions that wait work there as well: they drive the client
+ * until they have a result, and run other callbacks meanwhile. In a callback they fail with
  * HF_ERR_IN_CALLBACK, as always.
  */
 /* For poll, epoll, libuv, glib …: readable when there is work. -1: the client is not driven. */
@@ -449,8 +449,8 @@ void hf_lock_unref(struct hf_lock *lock);
 
 /*
  * The grant of a lock as text (the lock's name, '#', 32 hex digits), with which any process can
- * renew or release it: for scripts. Acquire the lock with HF_SESSION_OFF, and unreference it without
- * releasing it; from then on only processes that have the grant renew it. Not for locks that a
+ * renew or release it: for scripts. Acquire the lock with HF_SESSION_OFF, and unreference it
+ * without a release; from then on only processes that have the grant renew it. Not for locks that a
  * session keeps (HF_ERR_UNSUPPORTED).
  */
 #define HF_GRANT_SIZE 1088
@@ -556,11 +556,10 @@ int hf_list(struct hf_client *client, const struct hf_list_options *options,
 void hf_list_page_free(struct hf_list_page *page);
 
 /*
- * Takes a lock away from its holders: for operators. The reason and the client's
- * owner are recorded in the lock. A holder with a session is asked first, and has
- * until its lease ends to obey; a holder with its own lease learns of it at its next
- * heartbeat. HF_ERR_ABSENT: nobody holds the lock. Waits, at most timeout_ms
- * (0: 60000).
+ * Takes a lock away from its holders: for operators. The reason and the client's owner are recorded
+ * in the lock. A holder with a session is asked first, and has until its lease ends to comply; a
+ * holder with its own lease learns of it at its next heartbeat. HF_ERR_ABSENT: nobody holds the
+ * lock. Waits, at most timeout_ms (0: 60000).
  */
 int hf_force_release(struct hf_client *client, const char *name, const char *reason,
                      int64_t timeout_ms, struct hf_error *reterr);
