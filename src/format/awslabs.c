@@ -7,9 +7,9 @@
  *   (released and kept) · data B
  *
  * Invariants
- * W1  A record version is made of the grant and of the id of its write. Those who
- *     know the grant see that a version is its, whoever wrote it; the writer of a
- *     version recognizes it; nobody finds the grant from it.
+ * W1  A record version is made from the grant and the id of its write. A program that knows the
+ *     grant recognizes all versions of it, whichever program wrote them; a writer recognizes its
+ *     own; nobody can derive the grant from a version.
  * W2  Both spellings of a lease are read; each format writes its own.
  * W3  A released record keeps its version, so every write of a holder also
  *     depends on its not being released.
@@ -23,8 +23,8 @@ static const char *const own_names[] = {"ownerName",  "leaseDuration", "recordVe
                                         "isReleased", "data",          NULL};
 
 /*
- * W1: 32 bits that all versions of the grant share, 48 of the write's id, and 42 that only the two
- * together give. (Six bits of a random UUID are not random.)
+ * W1: 32 bits that all versions of the grant share, 48 of the write's id, and 42 that only grant
+ * and id together determine. (Six bits of a random UUID are not random.)
  */
 enum { SHARED_BYTES = 4, SHARED_TEXT = 2 * SHARED_BYTES };
 static const unsigned char write_at[] = {4, 5, 7, 9, 10, 11};
@@ -118,7 +118,7 @@ static void write_record(const struct hf_layout *layout, struct hf_arena *arena,
     struct hf_value owner = hf__s(claim->owner);
     struct hf_value lease = hf__s(spell(arena, claim->lease_ms));
     struct hf_value version = hf__s(version_text(arena, &claim->grant, &claim->by));
-    if (!claim->keep_data) { /* a put leaves nothing of what was there */
+    if (!claim->keep_data) { /* a put replaces the whole item */
         struct hf_item item = claim->extra;
         item = hf__item_set(arena, item, "ownerName", owner);
         item = hf__item_set(arena, item, "leaseDuration", lease);

@@ -1,20 +1,19 @@
 /*
- * dlock: a lock is held until a moment of wall-clock time, and everybody allows
- * for clocks that differ by the maximum skew.
+ * dlock: a lock is held until a moment of wall-clock time, and every client allows for clocks that
+ * differ by the maximum skew.
  *
  *   key S (prefix + name) · owner S · until N (unix ms) · fencingToken B (big
  *   endian, no leading zero; only with fencing)
  *
  * Invariants
- * D1  The owner's text ends in the grant, so that a record says whose it is even
- *     where two lockers have one name. Nobody is shown that end: the grant is a
- *     secret.
+ * D1  The owner's text ends in the grant, so that a record identifies its grant even where two
+ *     lockers have the same name. That end is never shown: the grant is a secret.
  * D2  With fencing a record stays after its release (until = 1000), and its token
  *     grows by one with each grant.
- * D3  The clock is the store's: what is written comes from its high end, what is
- *     compared from its low end.
- * D4  `until` is the version. Two writes of one grant with the same `until` cannot
- *     be told apart, and need not be: whoever judges the holder judges by it.
+ * D3  The clock is the store's: expiries are written from its high end and compared with its low
+ *     end.
+ * D4  `until` is the version. Two writes of one grant with the same `until` cannot be told apart,
+ *     and need not be, since the holder is judged by it.
  */
 #include "format/keyed.h"
 
@@ -38,7 +37,7 @@ static bool cut_grant(struct hf_slice *owner, struct hf_id *ret)
     return true;
 }
 
-/* False if it is none that we can count with. */
+/* False if it is not a number that we can count with. */
 static bool token_of(struct hf_item item, int64_t *ret)
 {
     struct hf_slice bytes;

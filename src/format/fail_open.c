@@ -6,9 +6,9 @@
  *   lockAcquiredTimeUnixMs N (where local time is trusted) · readers M (ours only)
  *
  * Invariants
- * U1  A guid is made of the id of its write and of the grant. Those who know the grant see that a
- *     guid is its, whoever wrote it; the writer of a guid recognizes it; nobody finds the grant
- *     from it.
+ * U1  A guid is made from the id of its write and the grant. A program that knows the grant
+ *     recognizes all guids of it, whichever program wrote them; a writer recognizes its own; nobody
+ *     can derive the grant from a guid.
  * U2  A fail-open record stays after its release, with a lease of 1 ms and a guid that no grant has
  *     (so that no renewal revives it), and its token grows by one with each grant.
  * U3  Readers share a record that looks to all others like one ordinary lock: `readers` maps each
@@ -16,8 +16,8 @@
  *     makes a new guid. leaseDurationMs is at least the longest of their leases, which do not grow,
  *     and lockAcquiredTimeUnixMs never goes back, however late a write arrives. A reader that dies
  *     stays in the map until all have gone.
- * U4  A fail-closed lock has no lease: it stays until its guid releases it, or a
- *     person does.
+ * U4  A fail-closed lock has no lease: it stays until it is released with its guid, or by an
+ *     operator.
  */
 #include "format/keyed.h"
 #include "format/mutant.h"
@@ -27,7 +27,9 @@ enum { GUID_BYTES = 64, RELEASED_MS = 1 };
 static const char *const own_names[] = {
     "owner", "guid", "fencingToken", "leaseDurationMs", "lockAcquiredTimeUnixMs", "readers", NULL};
 
-/* U1: the write's id, 128 bits that only it and the grant together give, and as many as it takes.
+/*
+ * U1: the write's id, 128 bits that only id and grant together determine, and bits to fill the
+ * guid.
  */
 static void guid_bytes(const struct hf_id *grant, const struct hf_id *by,
                        unsigned char ret[GUID_BYTES])
@@ -104,7 +106,7 @@ static void parse_open(const struct hf_layout *layout, struct hf_arena *arena, b
     if (ret->retired || (shared && readers->map.count == 0)) return;
     ret->exclusive = true;
     ret->readers = shared ? (int64_t)readers->map.count : 0;
-    /* A heartbeat keeps the token; each reader who comes in makes a new one. */
+    /* A heartbeat keeps the token; each reader that joins makes a new one. */
     ret->identity = hf__arena_printf(arena, "%lld", (long long)ret->token);
     ret->liveness.lease_ms = lease_ms;
     if (layout->trust_clock && hf__item_int(item, "lockAcquiredTimeUnixMs", 1, &acquired_ms) &&
@@ -140,7 +142,7 @@ static struct hf_value acquired(struct hf_arena *arena, const struct hf_claim *c
     return hf__n(arena, claim->expires_unix_ms - claim->lease_ms);
 }
 
-/* What stands in `readers` for one of them. */
+/* The entry of one reader in `readers`. */
 static struct hf_value reader_value(struct hf_arena *arena, const struct hf_claim *claim)
 {
     struct hf_value reader = {.type = HF_M};
@@ -198,7 +200,9 @@ static const struct hf_condition *written_by(struct hf_arena *arena, const struc
     return hf__cond(arena, HF_EQ, operands, 2);
 }
 
-/* A reader is inside, as this write left it or, if a renewal is undecided, as that one does. */
+/*
+ * The reader has an entry, as this write left it or, if a renewal is undecided, as that one does.
+ */
 static const struct hf_condition *reader_is(struct hf_arena *arena, const struct hf_claim *claim,
                                             const struct hf_id *by)
 {
@@ -217,7 +221,7 @@ static const struct hf_condition *readers_count(struct hf_arena *arena, int64_t 
     return hf__cond(arena, HF_EQ, operands, 2);
 }
 
-/* A sign of life of one of many. */
+/* A renewal by one of several readers. */
 static void show_reader(const struct hf_layout *layout, struct hf_arena *arena,
                         const struct hf_claim *claim, const struct hf_condition *condition,
                         int64_t token, int64_t lease_ms, struct hf_op *ret)
@@ -242,7 +246,7 @@ static void show_reader(const struct hf_layout *layout, struct hf_arena *arena,
     if (has_time) hf__update_set(arena, update, "lockAcquiredTimeUnixMs", acquired(arena, claim));
 }
 
-/* Comes in beside those who are inside. Each who does makes a new token: two cannot at once. */
+/* Joins the present readers. Each join makes a new token, so two cannot succeed at once. */
 static void join(const struct hf_layout *layout, struct hf_arena *arena,
                  const struct hf_claim *claim, const struct hf_record *seen, struct hf_op *ret)
 {
@@ -254,7 +258,7 @@ static void join(const struct hf_layout *layout, struct hf_arena *arena,
     show_reader(layout, arena, claim, condition, next_token(layout, seen), longest_ms, ret);
 }
 
-/* The last one out says so; who was the last without knowing it retires the lock. */
+/* The last reader to leave says so; one that was the last without knowing it retires the lock. */
 static void leave(const struct hf_layout *layout, struct hf_arena *arena,
                   const struct hf_claim *claim, struct hf_op *ret)
 {
@@ -279,7 +283,7 @@ static void retire(const struct hf_layout *layout, struct hf_arena *arena, struc
     hf__update_remove(arena, update, "readers");
 }
 
-/* What the record says of a reader; false if it is not inside. */
+/* The record's entry of a reader; false if it has none. */
 static bool reader_parse(const struct hf_record *record, const struct hf_id *grant,
                          struct hf_claim *ret)
 {
@@ -342,7 +346,7 @@ static void renew_open(const struct hf_layout *layout, struct hf_arena *arena,
         show_reader(layout, arena, claim, reader_is(arena, claim, &claim->before_by), 0, 0, ret);
         return;
     }
-    /* An update, so that what others wrote beside it stays. */
+    /* An update, so that attributes written by others stay. */
     struct hf_update *update = hf__keyed_update(layout, arena, claim->name,
                                                 mine(layout, arena, claim, &claim->before_by), ret);
     hf__update_set(arena, update, "guid", guid_of(arena, &claim->grant, &claim->by));
@@ -374,7 +378,7 @@ static bool adopt_reader(const struct hf_record *record, struct hf_claim *claim)
     claim->lease_ms = reader.lease_ms;
     claim->last = record->readers == 1;
     claim->token = record->token;
-    /* Of all readers, as long after the latest sign of life as this one's lease. */
+    /* The latest sign of life of all readers, plus this reader's lease. */
     const struct hf_liveness *all = &record->liveness;
     claim->expires_unix_ms =
         all->expires_unix_ms ? all->expires_unix_ms - all->lease_ms + claim->lease_ms : 0;

@@ -1,9 +1,9 @@
 /*
  * Table formats: how a lock is written down in a table.
  *
- * The protocol (layer lock) knows claims, which are what we say of ourselves,
- * and records, which are what an item says of somebody. A format turns claims
- * into operations and items into records. It decides nothing.
+ * The protocol (layer lock) knows claims, which say what we hold or want, and records, which say
+ * what an item tells about its holders. A format turns claims into operations and items into
+ * records. It decides nothing.
  *
  * Rules
  * F1  A builder fills `op` completely. Everything it points to is in the arena,
@@ -13,7 +13,7 @@
  *     refused. Writes that grant or renew also return the new item.
  * F3  Parsing cannot fail. An item that is invalid is a damaged record:
  *     held by somebody who cannot be judged, so nobody frees it.
- * F4  What a record points to lives as long as the item and the arena.
+ * F4  Everything that a record points to lives as long as the item and the arena.
  */
 #ifndef HF_FORMAT_FORMAT_H
 #define HF_FORMAT_FORMAT_H
@@ -35,7 +35,7 @@ struct hf_id {
     unsigned char bytes[16];
 };
 
-/* Where the records are, what they are called, and what a format leaves to choice. */
+/* The place and the keys of the records, and the choices that a format leaves open. */
 struct hf_layout {
     struct hf_slice table;
     struct hf_slice key_name;
@@ -49,14 +49,14 @@ struct hf_layout {
     bool trust_clock;       /* fail-open: records say when they were acquired */
 };
 
-/* What a client says of itself when it takes, renews or releases a lock. */
+/* What a client claims when it takes, renews or releases a lock. */
 struct hf_claim {
     struct hf_slice name;
     struct hf_slice owner;
     struct hf_slice instance; /* of the owner's programs, for people; empty: not said */
     struct hf_id grant;
     const struct hf_id *session; /* NULL: the lock keeps its own lease */
-    int64_t limit;               /* 0: exclusive; otherwise so many may share it */
+    int64_t limit;               /* 0: exclusive; otherwise the maximum number of holders */
     int64_t version;             /* own lease: 1 when taken, one more with each renewal */
     struct hf_id by;             /* the write that makes this version; its resends keep it */
     int64_t lease_ms;
@@ -91,7 +91,7 @@ struct hf_liveness {
     int64_t expires_unix_ms; /* 0: not known */
 };
 
-/* One of those who are in the way: a holder, or a writer who waits. */
+/* A party in the way of others: a holder, or a waiting writer. */
 struct hf_holder {
     struct hf_slice grant;
     struct hf_slice session; /* empty: own lease */
@@ -117,11 +117,11 @@ struct hf_record {
     const struct hf_holder *members;
     size_t member_count;
     int64_t limit;   /* of the members */
-    int64_t readers; /* exclusive, to all but readers: so many of them are inside, each with its own
-                        lease, and more may come in */
-    bool retired;    /* shared: nothing is left to say of a lock that is empty */
+    int64_t readers; /* exclusive, to all but readers: the number of readers, each with its own
+                        lease; more may join */
+    bool retired;    /* shared: an empty lock is already marked as such */
     bool has_intent;
-    bool strange_intent; /* there is one, and it is invalid: no reader comes in */
+    bool strange_intent; /* there is one, and it is invalid: no reader joins */
     struct hf_holder intent;
     int64_t since_unix_ms; /* 0: not known */
     bool has_data;
@@ -157,7 +157,7 @@ struct hf_session_record {
     struct hf_values revoked; /* hf__revocation_parse */
 };
 
-/* What we say of our session. */
+/* What a client claims about its session. */
 struct hf_session_claim {
     struct hf_id id;
     struct hf_slice owner;
@@ -224,7 +224,7 @@ struct hf_share_format {
     /* Whether the claim is in; answers with its token. */
     void (*resolve)(const struct hf_layout *layout, struct hf_arena *arena,
                     const struct hf_claim *claim, struct hf_op *ret);
-    /* Removes somebody whose session has ended. */
+    /* Removes a holder or waiter whose session has ended. */
     void (*reap)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
                  struct hf_slice member, struct hf_op *ret);
     /* Sets the ttl of a lock that turns out to be empty. */
@@ -258,7 +258,7 @@ struct hf_format {
     bool (*reads_first)(const struct hf_layout *layout);
     /* The token that the next grant writes, where the store does not count. NULL: it does. */
     int64_t (*next_token)(const struct hf_layout *layout, const struct hf_record *seen);
-    /* Takes an exclusive lock from a holder who is dead, and is still as it was seen. */
+    /* Takes an exclusive lock from a dead holder whose record is still as it was seen. */
     void (*take)(const struct hf_layout *layout, struct hf_arena *arena,
                  const struct hf_claim *claim, const struct hf_record *seen, struct hf_op *ret);
     /* Own lease, from version − 1 to version. */
@@ -273,14 +273,14 @@ struct hf_format {
     /* … at the version that this claim's write makes: that write has landed. */
     bool (*at_version)(const struct hf_record *record, const struct hf_claim *claim);
     /*
-     * Makes the claim say what the record says of its grant: owner, token, since, version, the
-     * write that made it, lease (0: the record does not tell) and expiry; whoever wrote them. From
-     * then on it can renew or release. False: the grant does not hold the lock.
+     * Fills the claim with what the record says about its grant: owner, token, since, version, the
+     * write that made it, lease (0: the record does not tell) and expiry, whichever program wrote
+     * them. From then on the claim can renew or release. False: the grant does not hold the lock.
      */
     bool (*adopt)(const struct hf_record *record, struct hf_claim *claim);
     /*
-     * Takes the lock away from its exclusive holder (or, with `note_only`, only
-     * writes down from which grant, by whom and why that is about to happen).
+     * Takes the lock away from its exclusive holder (or, with `note_only`, only records from which
+     * grant, by whom and why it is about to be taken).
      */
     void (*force)(const struct hf_layout *layout, struct hf_arena *arena,
                   const struct hf_record *seen, struct hf_slice name, struct hf_slice grant,
@@ -309,7 +309,7 @@ extern const struct hf_format hf__format_fail_open;
 extern const struct hf_format hf__format_fail_closed;
 
 enum { HF_FORMATS = 8 };
-/* By number, for those who list them. */
+/* By number, for listing them. */
 const struct hf_format *hf__format_at(size_t index);
 
 /* Why an additional attribute cannot have this name; NULL: it can. */
@@ -323,28 +323,28 @@ struct hf_slice hf__id_text(struct hf_arena *arena, const struct hf_id *id);
 /* By its text, or by its mask. */
 bool hf__id_is(const struct hf_id *id, struct hf_slice text);
 /*
- * What stands for an id where it must not be told (remote.h): "~" and 31 digits, from which those who
- * know the id recognize it, and nobody finds it.
+ * The mask of an id, for places where the id is a secret (remote.h): "~" and 31 digits. A program
+ * that knows the id recognizes its mask; nobody can derive the id from it.
  */
 void hf__id_mask(const struct hf_id *id, char ret[HF_GRANT_TEXT + 1]);
 /* The id that follows from a secret; the secret does not follow from it. */
 void hf__id_of_secret(const struct hf_id *secret, struct hf_id *ret);
-/* Who somebody is, for the following. */
+/* The identity of an owner, for the following. */
 void hf__id_of_owner(struct hf_slice owner, struct hf_id *ret);
-/* Makes half of an id follow from the other half and from an owner: nobody else can use it again. */
+/* Derives half of an id from the other half and an owner, so that no other owner can use it. */
 void hf__id_bind(struct hf_id *id, const struct hf_id *owner);
 bool hf__id_is_bound(const struct hf_id *id, const struct hf_id *owner);
 bool hf__id_eq(const struct hf_id *a, const struct hf_id *b);
 bool hf__id_parse(struct hf_slice text, struct hf_id *ret);
 
-/* How somebody has a lock, as it is written down. */
+/* How a lock is held, as it is written down. */
 enum hf_hold {
     HF_HOLD_EXCLUSIVE = 'x',
     HF_HOLD_SHARED = 's',
     HF_HOLD_INTENT = 'i', /* not yet: it waits for readers to leave */
 };
 
-/* What a session is asked for: a grant of a lock. "x/<grant>/<lock name>". */
+/* An entry of `asked`: a grant that the session should give back. "x/<grant>/<lock name>". */
 struct hf_errand_text {
     enum hf_hold kind;
     struct hf_slice grant;
@@ -354,7 +354,7 @@ struct hf_slice hf__errand_print(struct hf_arena *arena, enum hf_hold kind, stru
                                  struct hf_slice name);
 bool hf__errand_parse(struct hf_slice text, struct hf_errand_text *ret);
 
-/* The same with who wants it and why, for what is revoked. */
+/* The same with the operator and the reason, for `revoked`. */
 struct hf_slice hf__revocation_print(struct hf_arena *arena, enum hf_hold kind,
                                      struct hf_slice grant, struct hf_slice name,
                                      struct hf_slice by, struct hf_slice reason);

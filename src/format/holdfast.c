@@ -9,17 +9,15 @@
  * Invariants
  * H1  `grant` exists iff the lock is held exclusively, `holders` iff it is
  *     shared, and never both.
- * H2  Every write that grants sets or removes each of session, version, by,
- *     lease and expires: nothing of an earlier holder is left standing.
+ * H2  Every write that grants sets or removes each of session, version, by, lease and expires:
+ *     nothing of an earlier holder remains.
  * H3  `token` only grows, and stays when the lock is released.
  * H4  `ttl` exists only while nobody holds the lock.
- * H5  `by` names the write that made the version. Several may act for one grant,
- *     and a late copy of its acquire may begin its versions anew: a number alone
- *     does not say which write it was. So everything that depends on a version
- *     depends on both.
- * H6  `released` is the grant that was last released by its holder, not one that
- *     ran out: whoever releases it again hears that it was, and not that it was
- *     lost.
+ * H5  `by` names the write that made the version. Several programs may act for one grant, and a
+ *     late copy of its acquire may begin its versions anew: a number alone does not identify the
+ *     write. So everything that depends on a version depends on both.
+ * H6  `released` is the grant that was last released by its holder, not one that expired: a
+ *     repeated release succeeds, and is not told that the lock was lost.
  */
 #include "format/holdfast.h"
 
@@ -57,7 +55,7 @@ bool hf__holdfast_liveness(struct hf_arena *arena, struct hf_item item, struct h
     int64_t version, lease_ms, expires_unix_ms;
     if (!hf__item_int(item, "version", 1, &version)) return false;
     if (!hf__item_int(item, "lease", 1, &lease_ms) || lease_ms > HF_LEASE_MAX_MS) return false;
-    /* An expiry that is invalid is none: the record can still be observed. */
+    /* An invalid expiry counts as missing: the record can still be observed. */
     if (!hf__item_int(item, "expires", 1, &expires_unix_ms)) expires_unix_ms = 0;
     struct {
         int64_t version;
@@ -87,7 +85,7 @@ bool hf__holdfast_member_parse(struct hf_slice text, struct hf_holder *ret)
     return true;
 }
 
-/* False if somebody holds it in a way that cannot be understood. */
+/* False if it is held in a way that cannot be parsed. */
 static bool parse_exclusive(struct hf_arena *arena, struct hf_record *record)
 {
     const struct hf_value *grant = hf__item_get_str(record->item, "grant");
@@ -126,7 +124,7 @@ static bool parse_members(struct hf_arena *arena, struct hf_record *record)
     for (size_t i = 0; i < holders->list.count; i++) {
         struct hf_slice text = holders->list.at[i].bytes;
         if (hf__holdfast_member_parse(text, &members[i])) continue;
-        /* Somebody without a session cannot be judged, and stays. */
+        /* A member without a session cannot be judged, and stays. */
         members[i] = (struct hf_holder){.grant = text, .member = text};
     }
     record->members = members;
@@ -200,7 +198,7 @@ static void write_lease(struct hf_arena *arena, const struct hf_claim *claim,
     else hf__update_remove(arena, update, "expires");
 }
 
-/* What was written by a holder is not taken for the next one's, unless that one says so. */
+/* Data written by a holder is not kept for the next one, unless that one asks for it. */
 static void drop_data(struct hf_arena *arena, const struct hf_claim *claim,
                       struct hf_update *update)
 {
@@ -258,7 +256,7 @@ static void write_grant(struct hf_arena *arena, const struct hf_claim *claim,
     if (claim->intent) hf__update_remove(arena, update, "intent");
 }
 
-/* What leaves with the holder. */
+/* The attributes that are removed with the holder. */
 static void write_free(struct hf_arena *arena, int64_t ttl_unix_s, struct hf_update *update)
 {
     static const char *const names[] = {"grant", "session", "version", "by", "lease", "expires"};

@@ -1,4 +1,4 @@
-/* What the files of the native format share. Private to them. */
+/* Shared by the files of the native format, and private to them. */
 #ifndef HF_FORMAT_HOLDFAST_H
 #define HF_FORMAT_HOLDFAST_H
 
@@ -26,7 +26,7 @@ void hf__holdfast_leave(const struct hf_layout *layout, struct hf_arena *arena,
 void hf__holdfast_write_member(struct hf_arena *arena, const struct hf_claim *claim,
                                struct hf_update *update);
 
-/* What every grant writes of people and their data. */
+/* The attributes that every grant writes for people, and their data. */
 void hf__holdfast_write_common(struct hf_arena *arena, const struct hf_claim *claim,
                                struct hf_update *update);
 

@@ -7,8 +7,8 @@
  * Invariants
  * N1  An id is never used again: a session that was ended stays ended for all
  *     its locks.
- * N2  Only those who act for its owner change `version`, and `by` names the write;
- *     others may add to asked and revoked, and delete the record as they saw it.
+ * N2  Only programs that act for its owner change `version`, and `by` names the write; others may
+ *     add to asked and revoked, and delete the record as they saw it.
  */
 #include "format/holdfast.h"
 #include "format/mutant.h"

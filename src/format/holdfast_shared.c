@@ -1,11 +1,11 @@
 /*
- * Shared locks and semaphores of the native format: `holders` is the set of
- * "session/grant" of those inside, `intent` the same of a writer who waits.
+ * Shared locks and semaphores of the native format: `holders` is the set of "session/grant" of all
+ * holders, `intent` the same of a waiting writer.
  *
  * Invariants
  * R1  A member always has a session: a set cannot hold leases.
- * R2  Whoever joins agrees with those inside on the limit.
- * R3  A new member finds no intent; whoever finds one judges its session first.
+ * R2  A new member has the same limit as the present ones.
+ * R3  A member joins only if there is no intent; a client that finds one judges its session first.
  */
 #include "format/holdfast.h"
 #include "format/mutant.h"
@@ -93,8 +93,8 @@ static void leave(const struct hf_layout *layout, struct hf_arena *arena, struct
 }
 
 /*
- * The last one out sets the ttl (H4), on being alone; a release that turns out
- * not to be the last is sent again as a plain one.
+ * The last holder to leave sets the ttl (H4), on the condition that it is alone; a release that
+ * turns out not to be the last is sent again as a plain one.
  */
 void hf__holdfast_leave(const struct hf_layout *layout, struct hf_arena *arena,
                         const struct hf_claim *claim, struct hf_op *ret)

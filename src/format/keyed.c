@@ -7,7 +7,7 @@
 static struct hf_value key_value(const struct hf_layout *layout, struct hf_arena *arena,
                                  struct hf_slice name)
 {
-    /* A copy: whoever asked may go before the answer comes. */
+    /* A copy: the caller may be gone before the answer arrives. */
     struct hf_slice text =
         layout->prefix.len
             ? hf__arena_printf(arena, "%.*s%.*s", HF_FMT(layout->prefix), HF_FMT(name))

@@ -1,6 +1,6 @@
 /*
- * What the formats share: operations on the item with a lock's key, attributes by
- * type, ids that are derived.
+ * Shared by the formats: operations on the item with a lock's key, attributes by type, ids that are
+ * derived.
  */
 #ifndef HF_FORMAT_KEYED_H
 #define HF_FORMAT_KEYED_H
@@ -33,15 +33,15 @@ struct hf_item hf__item_set(struct hf_arena *arena, struct hf_item item, const c
 struct hf_item hf__item_set_all(struct hf_arena *arena, struct hf_item item, struct hf_item extra);
 
 /*
- * 64 of the id's 128 bits, mixed with a salt: those who know the id recognize it, and nobody finds
- * the id from it.
+ * 64 of the id's 128 bits, mixed with a salt: a program that knows the id recognizes it, and nobody
+ * can derive the id from it.
  */
 uint64_t hf__id_fold(const struct hf_id *id, uint64_t salt);
 
 bool hf__keyed_name_of(const struct hf_layout *layout, struct hf_arena *arena, struct hf_item item,
                        struct hf_slice *ret);
 
-/* A key as text: numbers in decimal, bytes that are no text in hex behind 0x. */
+/* A key as text: numbers in decimal, bytes that are not text in hex after 0x. */
 struct hf_slice hf__key_text(struct hf_arena *arena, const struct hf_value *key);
 const char *hf__keyed_refuses_name(struct hf_slice name);
 

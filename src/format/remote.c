@@ -80,7 +80,7 @@ static bool is_own(const struct hf_remote *remote, const struct hf_remote_fact *
     return session && session->exists && hf__remote_is_owners(remote->owner, session->item);
 }
 
-/* A client knows which grants and intents of its own sessions are orphans, and removes them. */
+/* A client knows which grants and intents of its own sessions are orphans, and may remove them. */
 static enum hf_remote_verdict is_gone_or_own(struct hf_remote *remote, struct hf_slice session)
 {
     enum hf_remote_verdict verdict = is_gone(remote, session);
@@ -96,7 +96,7 @@ static enum hf_remote_verdict is_dead(struct hf_remote *remote)
     return is_gone_or_own(remote, session);
 }
 
-/* Who gets the lock clears the intent that it had: one of its own, or of somebody who is gone. */
+/* A client that gets the lock clears the intent: its own, or that of a client that is gone. */
 static enum hf_remote_verdict may_clear_intent(struct hf_remote *remote)
 {
     struct hf_slice intent = hf__attr_text(remote->item, "intent");
@@ -120,7 +120,7 @@ void hf__remote_learn(struct hf_remote *remote, bool is_session, bool exists, st
     *fact = (struct hf_remote_fact){remote->wanted, exists, item};
 }
 
-/* R3. Where there was none, it is the service that says which is the first. */
+/* R3. Where there was no token, the service determines the first. */
 static bool counts(struct hf_remote *remote)
 {
     int64_t before, after;
@@ -133,7 +133,7 @@ static bool counts(struct hf_remote *remote)
     return true;
 }
 
-/* How long a record stays when nobody has the lock is the service's to say. */
+/* The service determines how long the record of a free lock stays. */
 static void set_ttl(struct hf_remote *remote)
 {
     int64_t ttl_s = remote->now.lo_unix_us / 1000000 + remote->layout->keep_s;
@@ -156,7 +156,9 @@ const char *hf__remote_find_fault_in_lease(const struct hf_remote *remote, int64
     return NULL;
 }
 
-/* Its writer may know the store's time badly; the lease began before it came here, in any case. */
+/*
+ * Its writer may know the store's time badly; in any case the lease began before it arrived here.
+ */
 static void trim_expiry(struct hf_remote *remote)
 {
     int64_t latest_ms = remote->now.hi_unix_us / 1000 + 1 + hf__attr_int(remote->changed, "lease");
@@ -192,7 +194,7 @@ void hf__remote_set_owner(struct hf_remote *remote)
     remote->changed = hf__attr_with_text(remote->arena, remote->changed, "owner", remote->owner);
 }
 
-/* What a grant writes for people and their programs. */
+/* The attributes that a grant writes for people and their programs. */
 static const char *find_fault_in_words(const struct hf_remote *remote)
 {
     const struct hf_item item = remote->changed;
@@ -221,7 +223,7 @@ static const char *find_fault_in_words(const struct hf_remote *remote)
 
 static enum hf_remote_verdict join(struct hf_remote *remote, struct hf_slice member);
 
-/* Somebody new has the lock to himself, or as the first of several. */
+/* A new holder has the lock alone, or as the first of several. */
 static enum hf_remote_verdict grant(struct hf_remote *remote, struct hf_difference members)
 {
     static const char *const names[] = {"token",   "owner", "instance", "grant",   "session",
@@ -310,7 +312,7 @@ static enum hf_remote_verdict keep(struct hf_remote *remote)
     return fault ? hf__remote_deny(remote, fault) : HF_REMOTE_CHANGES;
 }
 
-/* Nobody has it any more. */
+/* The lock has no holder any more. */
 static enum hf_remote_verdict release(struct hf_remote *remote)
 {
     static const char *const names[] = {"grant",   "session", "version",  "by",   "lease",
@@ -363,7 +365,7 @@ static enum hf_remote_verdict leave(struct hf_remote *remote, struct hf_slice me
     return is_gone_or_own(remote, parsed.session);
 }
 
-/* Who waits for readers to leave, and who does not any more. */
+/* A writer begins to wait for readers to leave, or stops waiting. */
 static enum hf_remote_verdict intend(struct hf_remote *remote)
 {
     static const char *const names[] = {"intent", NULL};
@@ -386,7 +388,7 @@ static enum hf_remote_verdict intend(struct hf_remote *remote)
     return is_gone_or_own(remote, parsed.session);
 }
 
-/* Neither a grant, nor who is inside, is changed. */
+/* Neither the grant nor the holders change. */
 static enum hf_remote_verdict annotate(struct hf_remote *remote)
 {
     static const char *const inside[] = {"token", "data", NULL};
@@ -410,7 +412,7 @@ static enum hf_remote_verdict annotate(struct hf_remote *remote)
     return hf__remote_deny(remote, "this is no step of the protocol");
 }
 
-/* All that those may do who may only take locks away. */
+/* All that a client may do whose only right is to take locks away. */
 static bool is_force(const struct hf_remote *remote, const struct hf_record *before,
                      const struct hf_record *after)
 {
@@ -423,7 +425,7 @@ static bool is_force(const struct hf_remote *remote, const struct hf_record *bef
     return !gains && (notes || frees || after->member_count < before->member_count);
 }
 
-/* `view` is what the client's write was worked out on. */
+/* `view` is the record to which the client's write was applied. */
 static enum hf_remote_verdict judge_lock(struct hf_remote *remote, struct hf_item view)
 {
     struct hf_record before, after;
@@ -464,7 +466,7 @@ static enum hf_remote_verdict judge_deletion(struct hf_remote *remote, struct hf
     return is_over(remote, session);
 }
 
-/* What the service knows better than the client. */
+/* Replaces values that the service knows better than the client. */
 static void settle(struct hf_remote *remote, bool is_session)
 {
     if (!hf__remote_same(remote, "expires")) trim_expiry(remote);

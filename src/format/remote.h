@@ -1,25 +1,25 @@
 /*
- * Clients that come through a service: what they see of the records of the native format, and how
- * they may change them. Pure.
+ * Clients of a service: how they see the records of the native format, and how they may change
+ * them. Pure.
  *
  * Such a client runs the whole protocol itself, and its requests are those of any client: reads and
- * single conditional writes. But it is not trusted. A service that is given its write looks at the
- * record, works out what would come of it, and lets it pass only if that is a step of the protocol
- * which this client may take.
+ * single conditional writes. But it is not trusted. The service reads the record, works out the
+ * result of the client's write, and lets it pass only if that is a step of the protocol which this
+ * client may take.
  *
  * Rules
- * R1  Grants are secrets, and are masked in everything that a client is shown (hf__id_mask). A client
- *     that names a grant in the condition of its write has shown that it knows it.
+ * R1  Grants are secrets, and are masked in everything that clients are shown (hf__id_mask). A
+ *     client that names a grant in the condition of its write has shown that it knows it.
  * R2  A holder is displaced only when the service itself finds it dead, or its session is gone.
  * R3  A token is one more than the last one. Where there was none it is the store's time, as the
- *     service knows it; and the service says how long the record of a free lock stays.
- * R4  Within a grant only those who know it change anything but `intent` and, with the right to do
- *     so, what is said of a forced release. Versions go up by one, and leases only grow.
- * R5  A session is its owner's: only clients of that owner renew or end it while it lives, and take
- *     over what it has left standing. They trust each other with that. Others may ask it for a lock
- *     that they may take. An id is bound to its owner (hf__id_bind): nobody else brings a session
- *     back that has ended.
- * R6  `owner`, and `forced_by`, is who the service says the client is.
+ *     service knows it; and the service determines how long the record of a free lock stays.
+ * R4  Within a grant, only clients that know it change anything but `intent` and, with the right to
+ *     do so, the attributes about a forced release. Versions go up by one, and leases only grow.
+ * R5  A session belongs to its owner: only clients of that owner renew or end it while it lives,
+ *     and take over what it has left behind. They trust each other with that. Other clients may ask
+ *     it for a lock that they may take. An id is bound to its owner (hf__id_bind), so nobody else
+ *     can bring back a session that has ended.
+ * R6  `owner` and `forced_by` are the client's name as the service knows it.
  */
 #ifndef HF_FORMAT_REMOTE_H
 #define HF_FORMAT_REMOTE_H
@@ -35,7 +35,7 @@ enum hf_remote_verdict {
     HF_REMOTE_NO_MEMORY,
 };
 
-/* What was read because it was wanted. */
+/* A record that was read because it was wanted. */
 struct hf_remote_fact {
     struct hf_slice about; /* empty: nothing yet */
     bool exists;
@@ -47,11 +47,11 @@ enum { HF_REMOTE_SESSIONS = 2 }; /* as many as one write can depend on */
 struct hf_remote {
     const struct hf_layout *layout;
     struct hf_arena *arena;
-    struct hf_slice owner; /* who it is; empty: whoever it says, and trusted like all others (R5) */
-    bool may_lock;         /* this lock, or the one that `wanted` named; … */
-    bool may_force;        /* … and take it away from others */
-    int64_t data_max;      /* bytes; 0: any */
-    int64_t lease_max_ms;  /* 0: any */
+    struct hf_slice owner;  /* its name; empty: as it says itself, trusted like all others (R5) */
+    bool may_lock;          /* this lock, or the one that `wanted` named; … */
+    bool may_force;         /* … and take it away from others */
+    int64_t data_max;       /* bytes; 0: any */
+    int64_t lease_max_ms;   /* 0: any */
     struct hf_interval now; /* the store's time */
     /* Whether the service would take a lock from this holder. */
     bool (*finds_dead)(void *user, const struct hf_liveness *liveness);
@@ -71,12 +71,12 @@ struct hf_remote {
 };
 
 enum hf_remote_verdict hf__remote_judge(struct hf_remote *remote);
-/* What was wanted has been read; then it is judged again. */
+/* The wanted record has been read; then the write is judged again. */
 void hf__remote_learn(struct hf_remote *remote, bool is_session, bool exists, struct hf_item item);
 
 /*
- * The write that makes `changed` of the record, if it is still as it was judged. It names what is
- * changed and nothing else: what others add meanwhile stays.
+ * The write that turns the record into `changed`, if it is still as it was judged. It names only
+ * what is changed, so that what others add meanwhile stays.
  */
 void hf__remote_write(const struct hf_remote *remote, struct hf_op *ret);
 

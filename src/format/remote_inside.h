@@ -1,4 +1,4 @@
-/* What the files about remote clients share. Private to remote.c, remote_view.c and remote_session.c. */
+/* Shared by remote.c, remote_view.c and remote_session.c, and private to them. */
 #ifndef HF_FORMAT_REMOTE_INSIDE_H
 #define HF_FORMAT_REMOTE_INSIDE_H
 
@@ -47,7 +47,7 @@ static inline struct hf_item hf__attr_with_text(struct hf_arena *arena, struct h
 
 /* Whether this text is among the condition's values: then the client knows it. */
 bool hf__remote_shows(const struct hf_condition *condition, struct hf_slice text);
-/* "grant" and "session/grant" with the grant masked; what is neither is nobody's secret. */
+/* "grant" and "session/grant" with the grant masked; other texts contain no secret. */
 struct hf_slice hf__remote_mask(struct hf_arena *arena, struct hf_slice text);
 /* A record as the client sees it: it sees the grants that it shows in `condition`. */
 struct hf_item hf__remote_view_lock(struct hf_arena *arena, const struct hf_condition *condition,
@@ -55,9 +55,9 @@ struct hf_item hf__remote_view_lock(struct hf_arena *arena, const struct hf_cond
 struct hf_item hf__remote_view_session(struct hf_arena *arena, struct hf_slice owner,
                                        struct hf_item item);
 bool hf__remote_is_owners(struct hf_slice owner, struct hf_item session);
-/* The member that a mask stands for; the text itself if it is none's. */
+/* The member that a mask stands for; the text itself if there is none. */
 struct hf_slice hf__remote_unmask_member(const struct hf_remote *remote, struct hf_slice text);
-/* What the client left as it saw it stays what it is. */
+/* Values that the client left as it saw them stay as they are. */
 void hf__remote_unmask(struct hf_remote *remote, struct hf_item view);
 
 /* How two sets of texts differ; of several that are new or gone, one of them. */
@@ -79,11 +79,11 @@ enum hf_remote_verdict hf__remote_deny(struct hf_remote *remote, const char *why
 bool hf__remote_same(const struct hf_remote *remote, const char *name);
 /* Nothing but these attributes is changed; `extra`: and what the format has no name for. */
 bool hf__remote_changes_only(const struct hf_remote *remote, const char *const *names, bool extra);
-/* A version with its lease, of a lock or a session; `had_ms` is what it has had already. */
+/* A version with its lease, of a lock or a session; `had_ms` is the lease that it had before. */
 const char *hf__remote_find_fault_in_lease(const struct hf_remote *remote, int64_t had_ms);
-/* R4: from one version to the next, by somebody who may. */
+/* R4: from one version to the next, by a client that may do so. */
 const char *hf__remote_find_fault_in_renewal(const struct hf_remote *remote);
-/* R6: what the client calls itself tells its programs apart. */
+/* R6: the name that a client gives itself tells programs of one owner apart. */
 void hf__remote_set_owner(struct hf_remote *remote);
 
 /* ---- remote_session.c ---- */

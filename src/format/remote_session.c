@@ -71,7 +71,7 @@ enum hf_remote_verdict hf__remote_judge_session(struct hf_remote *remote, struct
         const struct hf_value *hidden = hf__attr(remote->item, sets[i]);
         differences[i] = hf__remote_compare(remote->arena, hf__attr_set(view, sets[i]),
                                             hf__attr_set(remote->changed, sets[i]));
-        /* What the client does not see, it does not change. */
+        /* The client does not change what it does not see. */
         if (!own)
             remote->changed =
                 hf__item_with(remote->arena, remote->changed, hf__slice_str(sets[i]), hidden);

@@ -1,4 +1,4 @@
-/* What remote clients see of records, and what they meant by what they saw. */
+/* How remote clients see records, and the translation of what they write back. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ bool hf__remote_shows(const struct hf_condition *condition, struct hf_slice text
     return false;
 }
 
-/* "grant" and "session/grant" with the grant masked; what is neither is nobody's secret. */
+/* "grant" and "session/grant" with the grant masked; other texts contain no secret. */
 struct hf_slice hf__remote_mask(struct hf_arena *arena, struct hf_slice text)
 {
     struct hf_holder holder = {.grant = text};
@@ -83,7 +83,7 @@ bool hf__remote_is_owners(struct hf_slice owner, struct hf_item session)
     return owner.len == 0 || hf__slice_eq(hf__attr_text(session, "owner"), owner);
 }
 
-/* What a session is asked for are grants: only its owner sees them. */
+/* `asked` and `revoked` contain grants: only the session's owner sees them. */
 struct hf_item hf__remote_view_session(struct hf_arena *arena, struct hf_slice owner,
                                        struct hf_item item)
 {
@@ -102,7 +102,7 @@ struct hf_item hf__remote_view(const struct hf_layout *layout, struct hf_arena *
     return hf__remote_view_lock(arena, NULL, item);
 }
 
-/* The member that a mask stands for; the text itself if it is none's. */
+/* The member that a mask stands for; the text itself if there is none. */
 struct hf_slice hf__remote_unmask_member(const struct hf_remote *remote, struct hf_slice text)
 {
     struct hf_values holders = hf__attr_holders(remote->item);
@@ -112,7 +112,7 @@ struct hf_slice hf__remote_unmask_member(const struct hf_remote *remote, struct 
     return text;
 }
 
-/* What is forced away is a grant of this record. */
+/* The grant in `forced` is one of this record. */
 static struct hf_slice unmask_forced(const struct hf_remote *remote, struct hf_slice text)
 {
     struct hf_values holders = hf__attr_holders(remote->item);
@@ -127,7 +127,7 @@ static struct hf_slice unmask_forced(const struct hf_remote *remote, struct hf_s
     return text;
 }
 
-/* What the client left as it saw it stays what it is. */
+/* Values that the client left as it saw them stay as they are. */
 void hf__remote_unmask(struct hf_remote *remote, struct hf_item view)
 {
     for (size_t i = 0; i < SECRETS; i++) {

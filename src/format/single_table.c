@@ -57,7 +57,7 @@ static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool h
         hf__parse_rfc3339(acquired, &ret->since_unix_ms);
     ret->exclusive = true;
     ret->holder.grant = ret->identity = id;
-    /* Held up to and including that second: expired is what lies before now. */
+    /* Held up to and including that second: expired if that lies before now. */
     ret->liveness =
         (struct hf_liveness){.id = id, .version = id, .expires_unix_ms = expires_ms + 999};
 }
