@@ -19,7 +19,7 @@ static bool is_local(const char *host)
            (len == 9 && strncasecmp(host, "localhost", 9) == 0);
 }
 
-/* What the caller says, what the URL says, or what the environment says. */
+/* The caller's value, the URL's, or that of the environment. */
 static bool take(char **ret, const char *given, const char *in_url, const char *in_environment)
 {
     const char *value = given && *given ? given : in_url ? in_url : in_environment;

@@ -1,7 +1,7 @@
 /*
- * How a holdfast service is reached and who we are there: https://HOST[:PORT], with a bearer token
- * from a file, a client certificate, or neither. Plain http:// goes to this machine only: a token
- * that others can read is nobody's.
+ * How to reach a holdfast service, and how to authenticate there: https://HOST[:PORT], with a
+ * bearer token from a file, a client certificate, or neither. Plain http:// goes to this machine
+ * only: a token that others can read protects nothing.
  */
 #ifndef HF_STORE_ACCESS_H
 #define HF_STORE_ACCESS_H
@@ -25,8 +25,8 @@ int hf__access_new(struct hf_arena *arena, const char *url, const struct hf_stor
 void hf__access_free(struct hf_access *access);
 
 /*
- * Fills in what is the same in all requests: certificates and, as it stands in its file now, the
- * token. What the request points to is in the arena.
+ * Fills in the parts that all requests share: certificates and, as its file has it now, the token.
+ * Everything that the request points to is in the arena.
  */
 int hf__access_prepare(const struct hf_access *access, struct hf_arena *arena,
                        struct hf_http_request *request, struct hf_error *reterr);

@@ -33,7 +33,7 @@ void hf__bell_tell(struct hf_bell *bell)
 void hf__bell_ring(int fd)
 {
     ssize_t written = pwrite(fd, "!", 1, WHERE);
-    (void)written; /* a full disk keeps us from it: those who wait look by themselves */
+    (void)written; /* a full disk prevents it: waiters poll anyway */
 }
 
 static void *hear(void *user)

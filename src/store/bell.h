@@ -1,11 +1,13 @@
 /*
- * A bell that all who have a file open share: whoever has committed rings it, and whoever listens
- * hears that something may have changed. It is a hint: it may come late, for nothing, or not at all.
+ * A bell shared by all processes that have a file open: a process that has committed rings it, and
+ * listeners hear that something may have changed. It is a hint: it may be late, spurious or
+ * missing.
  *
- * It is a byte of PATH-open that is written again, and inotify. SQLite's own log would not do: it is
- * written before the commit can be seen, and nothing is written when it can. A futex in a mapped file
- * would do, and ends every process that has it mapped if somebody truncates the file. Ringing is one
- * system call per commit, whether or not anybody listens; listening is a thread that sleeps.
+ * It is a byte of PATH-open that is written again, and inotify. SQLite's own log would not serve:
+ * it is written before the commit can be seen, and nothing is written when it can. A futex in a
+ * mapped file would serve, but ends every process that has it mapped if the file is truncated.
+ * Ringing is one system call per commit, whether or not anybody listens; listening is a thread that
+ * sleeps.
  */
 #ifndef HF_STORE_BELL_H
 #define HF_STORE_BELL_H

@@ -83,7 +83,7 @@ static const char *const texts[HF_SQL_COUNT] = {
 
 /* ---- errors ---- */
 
-/* What SQLite and the system said, as one of our codes. */
+/* The error of SQLite or the system as one of our codes. */
 static int error_code(int sqlite_code, int system_errno)
 {
     if (system_errno == ENOSPC || system_errno == EDQUOT) return HF_ERR_FULL;
@@ -201,9 +201,9 @@ struct hf_slice hf__column(sqlite3_stmt *statement, int index)
 /* ---- opening ---- */
 
 /*
- * SQLite's own busy handler sleeps for up to 100 ms and starves writers; this
- * one looks again after 50 to 250 µs. Where hundreds wait they would leave no time
- * to those who are waited for: so the pauses grow, to some milliseconds.
+ * SQLite's own busy handler sleeps for up to 100 ms and starves writers; this one looks again after
+ * 50 to 250 µs. Hundreds of waiters would leave no time to the process that they wait for, so the
+ * pauses grow to some milliseconds.
  */
 static int wait_for_lock(void *user, int count)
 {
@@ -274,7 +274,7 @@ static int inspect(struct hf_database *db, bool *ret_empty, struct hf_error *ret
 
 /*
  * The schema is created in rollback mode, in one transaction, before the switch
- * to WAL: so the main file says whose it is from its first moment on.
+ * to WAL: so the main file identifies itself from its first moment on.
  */
 static int create_schema(struct hf_database *db, struct hf_error *reterr)
 {
@@ -373,10 +373,10 @@ static int64_t log_limit(const struct hf_database *db)
 }
 
 /*
- * After each commit. A long log makes for few checkpoints, but it must not fill a small volume on
- * which little data lies. A log that is in the file can begin again when nobody reads it, which
- * with many readers may not be soon: so it is not tried after every commit; and where it has grown
- * to twice its size, readers are kept out for a moment.
+ * After each commit. A long log means few checkpoints, but it must not fill a small volume that has
+ * little data. A log that has been moved into the file can begin again when nobody reads it, which
+ * with many readers may take a while. So this is not tried after every commit; and if the log has
+ * grown to twice its size, readers are kept out for a moment.
  */
 static int keep_log_short(void *user, sqlite3 *handle, const char *name, int pages)
 {
@@ -415,7 +415,10 @@ int hf__database_reopen(struct hf_database *db, const struct hf_database *first,
     *db = (struct hf_database){.clock = first->clock, .busy_timeout_ms = first->busy_timeout_ms};
     hf__buf_init(&db->scratch, HF_ITEM_JSON_MAX);
     db->name = hf__strdup(first->name);
-    /* By its own name: the process may have gone elsewhere since, and links may lead elsewhere. */
+    /*
+     * By its own name: the process may have changed its directory since, and links may lead
+     * elsewhere.
+     */
     const char *file = sqlite3_db_filename(first->handle, "main");
     int code = db->name ? open_connection(db, file, false, reterr) : hf__error_no_memory(reterr);
     if (code != 0) hf__database_close(db);
@@ -423,9 +426,9 @@ int hf__database_reopen(struct hf_database *db, const struct hf_database *first,
 }
 
 /*
- * The last one to close a file would move all that is in the log into it, which takes several
- * syncs. A short log may as well stay for the next one to open it: a command that runs for a moment
- * should not pay for that each time.
+ * The last process to close a file would move the whole log into it, which takes several syncs. A
+ * short log can stay for the next process that opens the file: a short-lived command should not pay
+ * for that each time.
  */
 static void leave_short_log(struct hf_database *db)
 {

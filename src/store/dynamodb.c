@@ -10,12 +10,13 @@
  * Invariants
  * D1  A write is sent again after an unknown outcome only if doing it twice
  *     does no harm beyond once (hf__op_is_repeatable).
- * D2  Once an outcome was unknown, a failed condition is no refusal: the
- *     earlier send may be what it failed on. It ends as HF_ERR_OUTCOME_UNKNOWN.
+ * D2  Once an outcome was unknown, a failed condition is not a refusal: it may have failed because
+ *     of the earlier send. It ends as HF_ERR_OUTCOME_UNKNOWN.
  * D3  first_sent_boot_us is from before the first byte of the first attempt.
  *
- * A holdfast service takes the same requests (`access`). It is told who we are by a token or a
- * certificate instead of a signature, tells its store's time by a header of its own, and sends events.
+ * A holdfast service takes the same requests (`access`). It authenticates us by a token or a
+ * certificate instead of a signature, sends its store's time in a header of its own, and sends
+ * events.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -99,7 +100,7 @@ struct transfer {
     uint32_t crc;
     int64_t retry_after_ms;
     char request_id[80];
-    char principal[40]; /* who a service says that we are */
+    char principal[40]; /* our identity at a service */
 };
 
 /* ---- ending a transfer ---- */
@@ -361,7 +362,7 @@ static void retry_or_finish(struct transfer *t, bool throttled)
     hf__loop_timer_set(e->loop, &t->retry, hf__loop_now_us(e->loop) + delay_us);
 }
 
-/* The request was sent and what became of it is not known; of a read nothing became. */
+/* The request was sent and its outcome is not known; a read had no effect in any case. */
 static void on_lost(struct transfer *t, int code_of_read, const char *why)
 {
     struct hf_answer *answer = &t->call->answer;
@@ -427,7 +428,7 @@ static bool renew_credentials(struct transfer *t, struct hf_slice type)
     return true;
 }
 
-/* What a service says before it looks at the request itself. */
+/* The refusals of a service before it looks at the request itself. */
 static void on_turned_away(struct transfer *t)
 {
     struct hf_answer *answer = &t->call->answer;
@@ -470,7 +471,7 @@ static void on_refusal(struct transfer *t, struct hf_slice body)
     } else if (exception && exception->throttle) {
         retry_or_finish(t, true);
     } else if (server_side || (exception && exception->retryable)) {
-        /* Whether a 5xx was carried out, nobody says. */
+        /* A 5xx does not tell whether the request was carried out. */
         on_lost(t, HF_ERR_STORE, call->answer.error.message);
     } else {
         explain(t);

@@ -42,7 +42,7 @@ struct queue {
     struct hf_list calls;
 };
 
-/* A connection for whoever reads on a thread of their own. */
+/* A connection for callers that read on their own thread. */
 struct spare_reader {
     pthread_mutex_t mutex;
     struct hf_database db;
@@ -85,7 +85,7 @@ static int64_t boot_us(const struct embedded *e)
     return hf__clock_boot_us(e->store.clock);
 }
 
-/* For what is written; leases are judged by whoever gets the answer. */
+/* For writes; leases are judged by the caller that gets the answer. */
 static int64_t store_us(const struct embedded *e)
 {
     return hf__timeline_at(&e->timeline, boot_us(e)).hi_unix_us;
@@ -144,7 +144,7 @@ static bool rests_on_commit(const struct hf_call *call)
     return call->answer.code == 0 || call->answer.code == HF_ERR_CONDITION;
 }
 
-/* What does not fit into a transaction any more is for the next one. */
+/* Operations that no longer fit into a transaction are left to the next one. */
 static void put_off(struct hf_list *batch, struct hf_list *from, struct hf_list *ret_rest)
 {
     while (from != batch) {
@@ -179,8 +179,9 @@ static int execute_batch(struct embedded *e, struct hf_list *batch, struct hf_li
 }
 
 /*
- * A commit that fails may yet be found in the log by whoever recovers it. Only
- * when the log could not be locked or written at all is it certain that not.
+ * A commit that fails may still be found in the log by a process that recovers
+ * it. Only if the log could not be locked or written at all is it certain that
+ * nothing was written.
  */
 static int commit(struct embedded *e, struct hf_error *reterr)
 {
@@ -225,7 +226,7 @@ static bool changes_anything(const struct hf_list *batch)
     return false;
 }
 
-/* Those who wait for something may look. */
+/* Waiters may poll now. */
 static void ring(struct embedded *e)
 {
     if (e->timeline.lock_fd >= 0) hf__bell_ring(e->timeline.lock_fd);
@@ -264,7 +265,7 @@ static void write_some(struct embedded *e, struct hf_list *batch, struct hf_list
         code = try_batch(e, batch, ret_rest, true, &error);
     }
     struct hf_mailbox *last = NULL;
-    /* Before anybody is answered, who might end on it. */
+    /* Before any caller is answered, since a caller may end the process then. */
     if (code == 0 && changes_anything(batch)) ring(e);
     for (struct hf_list *node; (node = hf__list_pop(batch)) != NULL;) {
         struct hf_call *call = HF_CONTAINER(node, struct hf_call, node);
@@ -362,7 +363,9 @@ static bool is_past(const struct timespec *at)
     return now.tv_sec > at->tv_sec || (now.tv_sec == at->tv_sec && now.tv_nsec >= at->tv_nsec);
 }
 
-/* Completes what nobody will carry out any more, also what those completions submit. */
+/*
+ * Completes calls that will not be carried out any more, and those that their completions submit.
+ */
 static void drain(struct embedded *e)
 {
     struct hf_error error;
@@ -467,10 +470,10 @@ static void submit(struct hf_store *store, struct hf_call *call)
     bool wakes = !writes || (hf__list_empty(&queue->calls) && !e->corked);
     hf__list_append(&queue->calls, &call->node);
     pthread_mutex_unlock(&e->mutex);
-    if (wakes) pthread_cond_signal(&queue->filled); /* who is woken finds the mutex free */
+    if (wakes) pthread_cond_signal(&queue->filled); /* the woken thread finds the mutex free */
 }
 
-/* Whichever spare's place is free, locked; a database in memory has none. */
+/* A spare connection that is free, locked; a database in memory has none. */
 static struct spare_reader *find_spare_reader(struct embedded *e)
 {
     static __thread unsigned first;
@@ -497,10 +500,10 @@ static void put_spare_back(struct spare_reader *spare)
 }
 
 /*
- * A caller that reads here is not to be kept long: what takes long is for a reader's thread.
+ * A caller that reads here must not be delayed: long reads are left to a reader's thread.
  *
- * Whoever has corked the store reads several times in one transaction: what was asked for by then
- * was asked for before the transaction began, or is answered as of a moment since.
+ * A caller that has corked the store reads several times in one transaction: every request that it
+ * has by then arrived before the transaction began, or is answered as of a later moment.
  */
 static bool read_here(struct hf_store *store, struct hf_call *call)
 {

@@ -1,4 +1,4 @@
-/* What the engines share, and how each is opened. Private to the store layer. */
+/* Shared by the engines, and how each is opened. Private to the store layer. */
 #ifndef HF_STORE_ENGINES_H
 #define HF_STORE_ENGINES_H
 

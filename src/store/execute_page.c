@@ -111,7 +111,7 @@ static int check_filter(struct hf_execution *x)
                          HF_FMT(*name));
 }
 
-/* Goes on behind the start key, which must lie in the range that is asked for. */
+/* Continues after the start key, which must lie in the requested range. */
 static int narrow(struct hf_execution *x, struct hf_slice pk, struct range *range)
 {
     struct hf_columns start;

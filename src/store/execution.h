@@ -1,5 +1,5 @@
 /*
- * What the parts of the executor share: one operation on its way. Private to
+ * Shared by the parts of the executor: one operation under way. Private to
  * execute.c, execute_table.c, execute_item.c and execute_page.c.
  */
 #ifndef HF_STORE_EXECUTION_H

@@ -13,7 +13,7 @@ static void set_timer(struct hf_hearing *hearing, int64_t in_us)
     hf__loop_timer_set(hearing->loop, &hearing->timer, hf__loop_now_us(hearing->loop) + in_us);
 }
 
-/* Renewals, queues and grants set nobody free. */
+/* Renewals, queues and grants free no lock. */
 static bool is_worth_telling(const char *line)
 {
     static const char *const idle[] = {"event: renewed", "event: queue", "event: granted"};

@@ -1,11 +1,10 @@
 /*
- * A service's events, as hints for those who wait: a stream that is kept open while anybody listens,
- * on the loop of the store that has it.
+ * A service's events as hints for waiters: a stream that is kept open while anybody listens, on the
+ * loop of its store.
  *
  * Invariants
- * E1  Whenever the stream breaks or begins, those who listen are told: something may have happened
- *     that it did not say.
- * E2  While it is broken they are told now and then, so that waiting does not depend on it.
+ * E1  Whenever the stream breaks or begins, listeners get a hint: events may have been missed.
+ * E2  While it is broken they get hints from time to time, so that waiting does not depend on it.
  */
 #ifndef HF_STORE_HEARING_H
 #define HF_STORE_HEARING_H

@@ -217,7 +217,7 @@ enum hf_keeper_state hf__key_ring_get(struct hf_key_ring *k, struct hf_identity 
     int64_t now_us = hf__clock_boot_us(&hf__clock_system);
     pthread_mutex_lock(&k->mutex);
     struct hf_credentials *c = k->credentials;
-    /* While keys are good, nobody waits for better ones: their source may take its time. */
+    /* While keys are valid, no request waits for newer ones: their source may be slow. */
     bool has_ended = c && c->expires_unix_ms && wall_ms(k) >= c->expires_unix_ms;
     bool replaced_soon = k->refreshing && !k->failing && (has_ended || c == k->rejected);
     if (c && !replaced_soon) {

@@ -31,7 +31,9 @@ struct hf_key_ring_options {
 
 enum hf_keeper_state { HF_KEEPER_READY, HF_KEEPER_WAIT, HF_KEEPER_FAILED };
 
-/* What a request needs. The texts stay until the key_ring stops; unref the credentials. */
+/*
+ * Everything that a request needs. The texts stay until the key_ring stops; unref the credentials.
+ */
 struct hf_identity {
     struct hf_credentials *credentials;
     const char *region;

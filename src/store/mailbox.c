@@ -9,13 +9,15 @@
 #include "store/store.h"
 
 /*
- * QUIET -> RUNG by the one who rings, who then writes to the descriptor; -> QUIET by hf__mailbox_run,
- * after it has emptied the descriptor and before it looks for calls. So there is one write for many
- * rings, and none is lost. The write may come late: then it wakes the owner once for nothing. No mutex
- * is held across it, and nothing waits for it: the owner that it wakes may take the processor.
+ * QUIET -> RUNG by the thread that rings, which then writes to the descriptor; -> QUIET by
+ * hf__mailbox_run, after it has emptied the descriptor and before it looks for calls. So there is
+ * one write for many rings, and none is lost. The write may come late: then it wakes the owner once
+ * for nothing. No mutex is held across it, and nothing waits for it: the owner that it wakes may
+ * take the processor.
  *
- * QUIET or RUNG -> ATTENDED or MISSED by the owner, ATTENDED -> MISSED by whoever rings, which costs
- * no system call; -> ATTENDED by hf__mailbox_run. The owner goes away from ATTENDED only.
+ * QUIET or RUNG -> ATTENDED or MISSED by the owner, ATTENDED -> MISSED by a thread that rings,
+ * which costs no system call; -> ATTENDED by hf__mailbox_run. The owner goes away from ATTENDED
+ * only.
  */
 enum { QUIET, RUNG, ATTENDED, MISSED };
 

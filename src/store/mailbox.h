@@ -1,9 +1,9 @@
 /*
- * Where calls come back to, for whoever has a loop of their own.
+ * Where calls come back to, for a caller with a loop of its own.
  *
  * A call that names a mailbox is put there by the store instead of being called back on a thread of
- * the store. The descriptor becomes readable, once for as many as come together; hf__mailbox_run
- * then calls all of them back, on the thread that runs it.
+ * the store. The descriptor becomes readable, once for all that come together; hf__mailbox_run then
+ * calls all of them back, on the thread that runs it.
  */
 #ifndef HF_STORE_MAILBOX_H
 #define HF_STORE_MAILBOX_H
@@ -28,8 +28,8 @@ int hf__mailbox_open(struct hf_mailbox *mailbox, struct hf_error *reterr);
 void hf__mailbox_close(struct hf_mailbox *mailbox);
 
 /*
- * Its owner may close it as soon as the last call has come back, which may be before the ring: so
- * whoever puts calls in holds it until after that.
+ * Its owner may close it as soon as the last call has come back, which may be before the ring: so a
+ * thread that puts calls in holds it until after that.
  */
 void hf__mailbox_hold(struct hf_mailbox *mailbox);
 void hf__mailbox_let_go(struct hf_mailbox *mailbox);
@@ -40,12 +40,12 @@ void hf__mailbox_put(struct hf_mailbox *mailbox, struct hf_call *call);
 void hf__mailbox_ring(struct hf_mailbox *mailbox);
 
 /*
- * For an owner that looks into it again before it sleeps: from now on nobody need wake it. Before it
- * sleeps it leaves; false: not yet, there is something in it. Such an owner empties the descriptor
- * itself when that is readable.
+ * For an owner that looks into it again before it sleeps: from now on it need not be woken. Before
+ * it sleeps it leaves; false: not yet, there is something in it. Such an owner empties the
+ * descriptor itself when that is readable.
  */
 void hf__mailbox_hush(struct hf_mailbox *mailbox);
-/* It attends no more: whoever runs the mailbox next is woken, in any case. */
+/* It no longer attends: the next thread that runs the mailbox is woken in any case. */
 void hf__mailbox_abandon(struct hf_mailbox *mailbox);
 void hf__mailbox_attend(struct hf_mailbox *mailbox);
 bool hf__mailbox_leave(struct hf_mailbox *mailbox);

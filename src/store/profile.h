@@ -1,4 +1,4 @@
-/* AWS profiles: the config and credentials files, and what they say of a name. */
+/* AWS profiles: the config and credentials files, and what they say about a name. */
 #ifndef HF_STORE_PROFILE_H
 #define HF_STORE_PROFILE_H
 

@@ -386,7 +386,7 @@ int hf__providers_resolve(struct hf_provider_context *c, struct hf_credentials *
     static const provider_fn chain[] = {from_options, from_environment, from_web_identity,
                                         from_profile, from_container,   from_imds};
     struct hf_error error = {0};
-    /* Who names a profile in the URL means that one, whatever the environment has. */
+    /* A profile named in the URL is used whatever the environment has. */
     bool only_profile = c->profiles.is_explicit;
     for (size_t i = 0; i < sizeof chain / sizeof chain[0]; i++) {
         if (only_profile && (chain[i] == from_environment || chain[i] == from_web_identity))

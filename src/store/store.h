@@ -1,18 +1,17 @@
 /*
  * A store: tables of items, changed by single conditional writes.
  *
- * Two engines stand behind this interface, and a caller cannot tell which one
- * it talks to: the embedded one (file:PATH, memory:) and DynamoDB
- * (dynamodb://TABLE?region=…&endpoint=…), whose requests a holdfast service
- * takes, too (https://HOST).
+ * Two engines implement this interface, and a caller cannot tell which one it talks to: the
+ * embedded one (file:PATH, memory:) and DynamoDB (dynamodb://TABLE?region=…&endpoint=…), whose
+ * requests a holdfast service takes, too (https://HOST).
  *
  * Rules
  * S1  hf__store_submit may be called from any thread. It does not block, and it
  *     does not call `done` itself.
- * S2  `done` is called exactly once, with no lock held: on a thread of the store,
- *     or, if the call names a mailbox, by whoever runs that. It must not block and must not close the store; it may submit, but
- *     not in answer to HF_ERR_CANCELLED: a store that is being closed gives that
- *     answer to everything, and closes when nothing more comes.
+ * S2  `done` is called exactly once, with no lock held: on a thread of the store, or, if the call
+ *     names a mailbox, by the thread that runs that mailbox. It must not block and must not close
+ *     the store; it may submit, but not in answer to HF_ERR_CANCELLED: a store that is being closed
+ *     gives that answer to everything, and closes when nothing more comes.
  * S3  Until `done` is called the call, its arena and all that the operation
  *     points to belong to the store. After that they are the caller's again.
  * S4  A write whose outcome is not known completes with HF_ERR_OUTCOME_UNKNOWN.
@@ -55,7 +54,7 @@ struct hf_call {
     bool cancelled;
 };
 
-/* For those who wait for something to change; see hf__store_listen. */
+/* For callers that wait for something to change; see hf__store_listen. */
 struct hf_hint {
     struct hf_list node;
     void (*changed)(struct hf_hint *hint);
@@ -104,29 +103,29 @@ bool hf__store_read_here(struct hf_store *store, struct hf_call *call);
 
 /*
  * Asks for an early end: the call completes soon, with HF_ERR_CANCELLED if it
- * had no effect, HF_ERR_OUTCOME_UNKNOWN if that cannot be said, or with its
+ * had no effect, HF_ERR_OUTCOME_UNKNOWN if that is not known, or with its
  * answer. An id that is not outstanding is ignored.
  */
 void hf__store_cancel(struct hf_store *store, uint64_t id);
 
 /*
  * Paused, the engine begins nothing, and this returns when nothing is under way that others would
- * have to wait for; after two seconds at most. Resumed, it goes on.
+ * have to wait for; after two seconds at most. Resumed, it continues.
  */
 void hf__store_pause(struct hf_store *store, bool paused);
 
 /*
  * Corked, the engine may wait for more before it begins anything, and may let the reads that this
  * thread does here share one look at the file: for one thread that submits several calls one after
- * the other, and uncorks it soon. It uncorks before it waits for anything, and before anybody can ask
- * for something newer: requests that come in while it is corked are not read from here.
+ * the other, and uncorks it soon. It uncorks before it waits for anything, and before any caller
+ * can ask for something newer: requests that come in while it is corked are not read from here.
  */
 void hf__store_cork(struct hf_store *store, bool corked);
 
 /*
- * From now on `changed` is called when something in the store may have changed, whoever did it: on a
- * thread of the store, one call at a time. It must not block, nor call this. It is a hint: it may be
- * late, for nothing, or missing; nothing but time may rest on it. False: this store gives none.
+ * From now on `changed` is called when something in the store may have changed, by any process: on
+ * a thread of the store, one call at a time. It must not block, nor call this. It is a hint: it may
+ * be late, spurious or missing; only latency may depend on it. False: this store gives none.
  */
 bool hf__store_listen(struct hf_store *store, struct hf_hint *hint);
 /* When this returns, it is not and will not be called. */

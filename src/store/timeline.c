@@ -90,7 +90,7 @@ static size_t read_small(const char *path, char *ret, size_t size)
     return len > 0 ? (size_t)len : 0;
 }
 
-/* What tells this boot from others; "" if nothing does. */
+/* The id that tells this boot from others; "" if there is none. */
 static void boot_identity(char *ret, size_t size)
 {
     read_small("/proc/sys/kernel/random/boot_id", ret, size);
@@ -106,8 +106,8 @@ static bool is_same_link(const char *a, const char *b)
 }
 
 /*
- * Our boot clock − the kernel's: containers may have a time namespace. False: nobody can tell. What
- * the kernel shows is of our children's.
+ * Our boot clock − the kernel's: containers may have a time namespace. False: that is not known.
+ * The kernel shows the offset for our children.
  */
 static bool namespace_us(int64_t *ret)
 {
@@ -132,7 +132,7 @@ static bool try_lock(int fd, short type, int byte)
     return fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
 
-/* As SQLite does with its own: whoever may open the one may open the other. */
+/* As SQLite does with its own files: a user who may open one may open the other. */
 static void share_as(int fd, const char *path)
 {
     struct stat file, own;
@@ -166,7 +166,7 @@ static int open_lock(struct hf_timeline *timeline, struct hf_database *db, struc
     return 0;
 }
 
-/* Deleted while we locked it, our locks would say nothing to those who come. */
+/* If it was deleted while we locked it, later processes would not see our locks. */
 static int check_lock(const struct hf_timeline *timeline, const struct hf_database *db,
                       struct hf_error *reterr)
 {

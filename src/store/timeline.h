@@ -3,17 +3,18 @@
  *
  * Invariants
  * M1  All processes that have the file open agree on its time. They run on one kernel (place.h), so
- *     they share the boot clock, whatever their container says of itself: whoever opens a file that
- *     is open already takes the offset it finds.
+ *     they share the boot clock, whatever their containers say: a process that opens a file which
+ *     is already open takes the offset it finds.
  * M2  It does not jump when somebody sets the wall clock.
- * M3  When the first one opens the file after a reboot, nobody knows how long the machine was away.
- *     The time is then an interval: no earlier than the last that was written down, no later than
- *     the wall clock says. Leases are judged by its low end and written by its high end, so a wall
- *     clock that is wrong frees nobody's lock. After an hour only the high end is left.
- * M4  It is set back only where it was days ahead of a wall clock that makes sense, and then only
- *     by somebody who is alone. Locks then look held for longer, never for less.
+ * M3  When the first process opens the file after a reboot, it is not known how long the machine
+ *     was down. The time is then an interval: no earlier than the last that was written down, no
+ *     later than the wall clock says. Leases are judged by its low end and written by its high end,
+ *     so a wall clock that is wrong frees nobody's lock. After an hour only the high end is left.
+ * M4  It is set back only where it was days ahead of a plausible wall clock, and then only by a
+ *     process that is alone. Locks then look held for longer, never for less.
  *
- * Who has a file open holds a lock on PATH-open, which the kernel takes back when the process ends.
+ * A process that has the file open holds a lock on PATH-open, which the kernel drops when the
+ * process ends.
  */
 #ifndef HF_STORE_TIMELINE_H
 #define HF_STORE_TIMELINE_H
