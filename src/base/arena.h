@@ -29,7 +29,7 @@ void *hf__arena_alloc(struct hf_arena *arena, size_t size);
 /* Zeroed; NULL also when count × size overflows. */
 void *hf__arena_zalloc(struct hf_arena *arena, size_t count, size_t size);
 
-/* A copy, with a terminator behind it that is not part of the slice. Empty on failure. */
+/* A copy, followed by a terminator that is not part of the slice. Empty on failure. */
 struct hf_slice hf__arena_copy(struct hf_arena *arena, struct hf_slice slice);
 
 /* A copy as a C string; NULL on failure. */

@@ -20,7 +20,7 @@ struct hf_clock {
 /* The machine's own. */
 extern const struct hf_clock hf__clock_system;
 
-/* A moment of CLOCK_MONOTONIC so far from now: for threads that wait on a condition. */
+/* This time from now, as a moment of CLOCK_MONOTONIC: for threads that wait on a condition. */
 struct timespec hf__deadline_in(int64_t ms);
 
 static inline int64_t hf__clock_boot_us(const struct hf_clock *clock)

@@ -7,8 +7,8 @@
 #include "base/text.h"
 
 /*
- * Messages quote what others sent and are cut to fit; they stay valid UTF-8 all
- * the same, and one line. Bytes that are none become question marks.
+ * Messages quote text from others and are cut to fit, but stay valid UTF-8 and
+ * a single line. Bytes that are not valid UTF-8 become question marks.
  */
 static void mend_utf8(char *text)
 {

@@ -1,4 +1,6 @@
-/* FNV-1a for tables of ours, where nobody gains by collisions; SipHash where strangers might. */
+/*
+ * FNV-1a for internal tables, where nobody gains from collisions; SipHash where an attacker might.
+ */
 #ifndef HF_BASE_HASH_H
 #define HF_BASE_HASH_H
 
@@ -9,7 +11,7 @@
 
 #define HF_HASH_START UINT64_C(14695981039346656037)
 
-/* Goes on from an earlier hash, or from HF_HASH_START. */
+/* Continues from an earlier hash, or from HF_HASH_START. */
 static inline uint64_t hf__hash_more(uint64_t hash, struct hf_slice text)
 {
     for (size_t i = 0; i < text.len; i++)
@@ -17,7 +19,7 @@ static inline uint64_t hf__hash_more(uint64_t hash, struct hf_slice text)
     return hash;
 }
 
-/* A place among so many. */
+/* The place of a hash, below `places`. */
 static inline size_t hf__hash_place(uint64_t hash, size_t places)
 {
     return (size_t)(hash ^ hash >> 32) % places;

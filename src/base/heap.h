@@ -41,7 +41,7 @@ static inline struct hf_heap_node *hf__heap_first(const struct hf_heap *heap)
     return heap->count ? heap->nodes[0] : NULL;
 }
 
-/* Makes room for so many nodes altogether, so that setting them cannot fail. */
+/* Makes room for `count` nodes in total, so that setting them cannot fail. */
 bool hf__heap_reserve(struct hf_heap *heap, size_t count);
 
 /* Inserts the node, or moves it if it is inside. False when out of memory (never on a move). */

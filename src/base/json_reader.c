@@ -221,7 +221,7 @@ static char *put_utf8(char *out, int32_t c)
     return out;
 }
 
-/* Decodes the escape behind a backslash; NULL after failing. */
+/* Decodes the escape after a backslash; NULL on failure. */
 static char *take_escape(struct hf_json_reader *r, char *out)
 {
     static const char plain[] = "\"\\/bfnrt";

@@ -26,7 +26,7 @@ void hf__json_close(struct hf_json_writer *w, char bracket)
     w->comma = true;
 }
 
-/* Up to six bytes; how many. */
+/* Writes up to six bytes; returns their number. */
 static size_t escape(unsigned char c, char *ret)
 {
     static const char letters[128] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r',
@@ -46,7 +46,7 @@ static bool must_escape(char c)
     return (unsigned char)c < 0x20 || c == '"' || c == '\\';
 }
 
-/* As many bytes as must be escaped, one after the other; where they end. */
+/* Writes the run of bytes that must be escaped; returns where the run ends. */
 static const char *put_escapes(struct hf_buf *buf, const char *at, const char *end)
 {
     char room[6 * 64];

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* A number that is another one in every process that is forked off. Never 0. */
+/* A number that differs in every forked process. Never 0. */
 uint64_t hf__process(void);
 
 #endif

@@ -20,7 +20,10 @@ static void ask_kernel(void *ret, size_t len)
     }
 }
 
-/* Asked for in advance. What was handed out is wiped; what a parent has is not for its child. */
+/*
+ * Fetched in advance. Bytes that were handed out are wiped; a child does not use those of its
+ * parent.
+ */
 static __thread struct {
     unsigned char bytes[256];
     size_t left;

@@ -34,7 +34,7 @@ static inline const char *hf__slice_end(struct hf_slice slice)
     return slice.len ? slice.ptr + slice.len : slice.ptr;
 }
 
-/* Without its first bytes, of which there are at least so many. */
+/* Without its first `count` bytes; it has at least as many. */
 static inline struct hf_slice hf__slice_skip(struct hf_slice slice, size_t count)
 {
     return count ? hf__slice(slice.ptr + count, slice.len - count) : slice;

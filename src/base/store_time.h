@@ -1,5 +1,5 @@
 /*
- * What is known of the store's clock: the one clock that no party owns.
+ * What is known about the store's clock, the one clock that no party owns.
  *
  * Each answer says that the store's clock stood in [lo, hi] at some moment
  * between its sending and its receipt. Many answers together narrow that to an

@@ -59,7 +59,7 @@ size_t hf__base64_encode(const void *data, size_t len, char *ret)
     return (size_t)(out - ret);
 }
 
-/* The value of a digit plus one; 0: it is none. */
+/* The value of a digit plus one; 0: it is not a digit. */
 static const unsigned char base64_values[256] = {
     ['A'] = 1,  ['B'] = 2,  ['C'] = 3,  ['D'] = 4,  ['E'] = 5,  ['F'] = 6,  ['G'] = 7,  ['H'] = 8,
     ['I'] = 9,  ['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14, ['O'] = 15, ['P'] = 16,

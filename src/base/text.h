@@ -36,7 +36,7 @@ bool hf__base64_decode(struct hf_slice text, void *ret, size_t *ret_len);
  */
 size_t hf__utf8_sequence(const char *at, const char *end);
 
-/* How many leading bytes a JSON string has as they are: no quote, no escape, nothing beyond ASCII. */
+/* The number of leading bytes that a JSON string contains as they are: ASCII, nothing to escape. */
 size_t hf__plain_run(const char *at, const char *end);
 
 bool hf__utf8_valid(struct hf_slice text);
@@ -53,7 +53,7 @@ bool hf__parse_rfc3339(struct hf_slice text, int64_t *ret_unix_ms);
 /* An HTTP Date header, "Sun, 15 Nov 2026 10:20:30 GMT", as unix seconds. */
 bool hf__parse_http_date(struct hf_slice text, int64_t *ret_unix_s);
 enum { HF_HTTP_DATE_SIZE = 30 };
-/* Of a year with four digits. */
+/* The year must have four digits. */
 void hf__print_http_date(int64_t unix_s, char ret[HF_HTTP_DATE_SIZE]);
 
 /* Days since 1970-01-01 of a proleptic Gregorian date. */

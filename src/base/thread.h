@@ -7,7 +7,7 @@
 /* As pthread_create, with all signals blocked in the new thread. */
 int hf__thread_create(pthread_t *ret, void *(*run)(void *user), void *user);
 
-/* From now on the calling thread makes way for the process's others: for what takes long, and can wait. */
+/* Lowers the priority of the calling thread, for long work that can wait. */
 void hf__thread_make_way(void);
 
 /* A condition whose deadlines are of the monotonic clock, as hf__deadline_in makes them. */

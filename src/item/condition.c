@@ -119,7 +119,7 @@ static size_t utf16_length(struct hf_slice text)
     return units;
 }
 
-/* What size() says of a value; false for types that have none. */
+/* The size() of a value; false for types that have none. */
 static bool size_of(const struct hf_value *value, struct hf_number *ret)
 {
     size_t size;

@@ -3,8 +3,8 @@
  * expressions, and parsed from them.
  *
  * A condition in an arena that failed may be NULL, and NULL as the condition of
- * a write means "none": whoever submits an operation checks its arena first
- * (the stores do).
+ * a write means "none": an operation's arena must be checked before it is
+ * submitted (the stores do that).
  */
 #ifndef HF_ITEM_CONDITION_H
 #define HF_ITEM_CONDITION_H
@@ -82,7 +82,7 @@ const struct hf_condition *hf__cond_compare(struct hf_arena *arena, const char *
 /* Whether the condition holds on an item; no item is the item without attributes. */
 bool hf__condition_holds(const struct hf_condition *condition, struct hf_item item);
 
-/* What DynamoDB refuses before it looks at any item. `where`: "ConditionExpression", … */
+/* Refuses what DynamoDB refuses before it looks at any item. `where`: "ConditionExpression", … */
 int hf__condition_check(const struct hf_condition *condition, const char *where,
                         struct hf_error *reterr);
 

@@ -1,4 +1,4 @@
-/* Primary keys: what a table calls them, and what an item has for them. */
+/* Primary keys: their names in a table, and their values in an item. */
 #ifndef HF_ITEM_KEY_H
 #define HF_ITEM_KEY_H
 
@@ -19,7 +19,7 @@ static inline bool hf__schema_has_range(const struct hf_key_schema *schema)
 
 bool hf__schema_is_key_name(const struct hf_key_schema *schema, struct hf_slice name);
 
-/* The schema of a new table must make sense. */
+/* The schema of a new table must be valid. */
 int hf__schema_check(const struct hf_key_schema *schema, struct hf_error *reterr);
 
 /* A key given by itself: exactly the schema's attributes, of its types and within its limits. */

@@ -1,4 +1,4 @@
-/* Which items a Query wants: one partition, and perhaps a range of its sort keys. */
+/* The items that a Query wants: one partition, and perhaps a range of its sort keys. */
 #ifndef HF_ITEM_KEY_CONDITION_H
 #define HF_ITEM_KEY_CONDITION_H
 
@@ -13,7 +13,7 @@ struct hf_key_test {
     struct hf_value high;
 };
 
-/* In any order; which one is the partition's is for the table's schema to say. */
+/* In any order: the table's schema says which one is the partition's. */
 struct hf_key_condition {
     struct hf_key_test tests[2];
     size_t count;

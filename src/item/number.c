@@ -45,7 +45,7 @@ static bool take_sign(struct cursor *c)
     return negative;
 }
 
-/* The exponent behind an e; anything absurd is clamped, so that it is out of range later. */
+/* The exponent after an e; anything absurd is clamped, so that it is out of range later. */
 static bool take_exponent(struct cursor *c, int64_t *ret)
 {
     if (c->at == c->end) return true;
@@ -217,7 +217,7 @@ bool hf__number_to_int64(const struct hf_number *n, int64_t *ret)
 
 /*
  * Sign byte (0 negative, 1 zero, 2 positive), exponent biased to be positive,
- * digits plus one, a closing 0. Everything behind the sign of a negative number
+ * digits plus one, a closing 0. Everything after the sign of a negative number
  * is complemented.
  */
 size_t hf__number_sortable(const struct hf_number *n, unsigned char ret[HF_NUMBER_SORTABLE_SIZE])

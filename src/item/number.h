@@ -54,7 +54,7 @@ bool hf__number_to_int64(const struct hf_number *number, int64_t *ret);
 size_t hf__number_sortable(const struct hf_number *number,
                            unsigned char ret[HF_NUMBER_SORTABLE_SIZE]);
 
-/* What a number counts toward an item's size. */
+/* The size of a number within an item. */
 size_t hf__number_size(const struct hf_number *number);
 
 #endif

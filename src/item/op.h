@@ -1,5 +1,5 @@
 /*
- * One operation on a table, and its answer: what travels between the formats,
+ * One operation on a table, and its answer, as they travel between the formats,
  * the stores and the wire.
  *
  * An operation is plain data; everything it points to lives in one arena and
@@ -63,7 +63,7 @@ struct hf_op {
     bool backward;                          /* QUERY: descending sort keys */
     bool has_limit;                         /* QUERY, SCAN, LIST_TABLES */
     int64_t limit;                          /* items looked at, at most */
-    struct hf_item start_key;               /* QUERY, SCAN: go on behind this; empty: begin */
+    struct hf_item start_key;               /* QUERY, SCAN: continue after this; empty: begin */
     struct hf_slice start_table;            /* LIST_TABLES: likewise */
 
     struct hf_key_schema schema; /* CREATE_TABLE */
@@ -89,7 +89,7 @@ struct hf_table_info {
     int64_t created_unix_ms;
 };
 
-/* What is said of an operation. Which members are meant depends on its kind. */
+/* The answer to an operation. Its kind determines which members are used. */
 struct hf_answer {
     int code; /* 0, or error.code */
     struct hf_error error;
@@ -119,18 +119,18 @@ struct hf_answer {
     struct hf_interval store; /* the store's time when the answer was received */
     bool unavailable;         /* the store itself said so (503), at the last send */
     struct hf_slice request_id;
-    struct hf_slice principal; /* who a service says that we are, as an id; empty: nobody does */
+    struct hf_slice principal; /* our identity at a service, as an id; empty: none */
 };
 
 bool hf__op_is_write(const struct hf_op *op);
 
-/* Whether sending it again after an unknown outcome can do no harm beyond that of once. */
+/* Whether sending it again after an unknown outcome does no more harm than sending it once. */
 bool hf__op_is_repeatable(const struct hf_op *op);
 
 /*
- * What can be refused without knowing the table: shapes, limits, expressions.
- * The embedded engine and the DynamoDB endpoint check with it; texts are
- * DynamoDB's.
+ * Refuses what can be refused without knowing the table: shapes, limits,
+ * expressions. The embedded engine and the DynamoDB endpoint check with it;
+ * texts are DynamoDB's.
  */
 int hf__op_check(const struct hf_op *op, struct hf_error *reterr);
 

@@ -26,10 +26,10 @@ struct hf_path hf__path(struct hf_arena *arena, struct hf_slice name);
 /* The path to an entry of a map. */
 struct hf_path hf__path_in(struct hf_arena *arena, const char *map, struct hf_slice name);
 
-/* … and to what it has under a name. */
+/* … and to a named member of that entry. */
 struct hf_path hf__path_below(struct hf_arena *arena, struct hf_path path, struct hf_slice name);
 
-/* What stands at the path, or NULL. */
+/* The value at the path, or NULL. */
 const struct hf_value *hf__path_get(struct hf_item item, struct hf_path path);
 
 bool hf__path_equal(struct hf_path a, struct hf_path b);

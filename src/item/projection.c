@@ -27,7 +27,7 @@ static struct selection *select_below(struct hf_arena *arena, struct selection *
     return below;
 }
 
-/* What remains of a value below which paths were selected; false when nothing does. */
+/* The rest of a value below which paths were selected; false if nothing is left. */
 static bool cut_value(struct hf_arena *arena, const struct hf_value *value, struct selection *paths,
                       size_t depth, struct hf_value *ret)
 {

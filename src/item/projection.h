@@ -1,4 +1,4 @@
-/* Which parts of an item an answer should have. */
+/* The parts of an item that an answer should have. */
 #ifndef HF_ITEM_PROJECTION_H
 #define HF_ITEM_PROJECTION_H
 

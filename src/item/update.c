@@ -244,7 +244,7 @@ static void *own(struct editor *e, const void *array, size_t count, size_t size)
 static int replace_below(struct editor *e, const struct hf_value *container, struct hf_path path,
                          size_t depth, const struct hf_value *value, struct hf_value *ret);
 
-/* What stands in place of `child` once `value` (NULL: nothing) is put at the rest of the path. */
+/* The replacement of `child` when `value` (NULL: nothing) is put at the rest of the path. */
 static int replace_child(struct editor *e, const struct hf_value *child, struct hf_path path,
                          size_t depth, const struct hf_value *value, struct hf_value *ret)
 {
@@ -330,7 +330,7 @@ static struct hf_item close_holes_in_map(struct hf_arena *arena, struct hf_item 
 
 /* ---- applying ---- */
 
-/* What one action puts at its path: a value, or nothing (`removes`), or no change (`skips`). */
+/* The effect of one action at its path: a value, nothing (`removes`), or no change (`skips`). */
 struct outcome {
     const struct hf_action *action;
     bool skips;
@@ -349,7 +349,7 @@ static int add_outcome(struct hf_arena *arena, const struct hf_value *old, struc
     return 0;
 }
 
-/* Whether what the last part of a path is looked up in is there, and of the right type. */
+/* Whether the container of the last part of a path exists, and has the right type. */
 static bool has_parent(struct hf_item item, struct hf_path path)
 {
     if (path.count == 1) return true;

@@ -1,6 +1,7 @@
 /*
- * Updates: what an UpdateItem does to an item. SET, REMOVE, ADD and DELETE on
- * document paths, all right-hand sides read from the item as it was before.
+ * Updates: the changes that an UpdateItem makes to an item. SET, REMOVE, ADD
+ * and DELETE on document paths, all right-hand sides read from the item as it
+ * was before.
  */
 #ifndef HF_ITEM_UPDATE_H
 #define HF_ITEM_UPDATE_H
@@ -59,7 +60,7 @@ const struct hf_term *hf__term_value(struct hf_arena *arena, struct hf_value val
 int hf__update_apply(struct hf_arena *arena, const struct hf_update *update, struct hf_item item,
                      struct hf_item *ret, struct hf_error *reterr);
 
-/* What DynamoDB refuses before it looks at any item. */
+/* Refuses what DynamoDB refuses before it looks at any item. */
 int hf__update_check(const struct hf_update *update, struct hf_error *reterr);
 
 bool hf__update_equal(const struct hf_update *a, const struct hf_update *b);

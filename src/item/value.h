@@ -112,8 +112,9 @@ size_t hf__value_size(const struct hf_value *value);
 size_t hf__item_size(struct hf_item item);
 
 /*
- * What DynamoDB refuses whatever the table: text that is not UTF-8, sets that
- * are empty or repeat an element, empty names, deep nesting. Its error texts.
+ * Refuses what DynamoDB refuses whatever the table: text that is not UTF-8,
+ * sets that are empty or repeat an element, empty names, deep nesting. Its
+ * error texts.
  */
 int hf__value_check(const struct hf_value *value, struct hf_error *reterr);
 int hf__item_check(struct hf_item item, struct hf_error *reterr);

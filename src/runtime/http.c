@@ -17,7 +17,7 @@ enum {
 
 /*
  * A socket of libcurl's on our loop. There are as many as libcurl can open, so that none is
- * wanting. What is watched is a descriptor of our own: libcurl closes its own first and says so
+ * missing. What is watched is a descriptor of our own: libcurl closes its own first and says so
  * afterwards if the connection was not made yet (7.88 to 8.1), and then nothing could be unwatched.
  */
 struct watched {
@@ -120,7 +120,9 @@ static bool add_headers(struct hf_http_request *request)
 static void prepare_handle(CURL *easy)
 {
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    /* A name that nobody resolves must not hold up the loop: its thread is left behind. */
+    /*
+     * A name that does not resolve must not delay the loop: the resolver's thread is left behind.
+     */
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
@@ -331,8 +333,8 @@ static CURLM *new_multi(struct hf_http *http)
 }
 
 /*
- * libcurl gave up on itself, as it does when a socket cannot be watched: all
- * that was under way is lost, and what comes starts on a new one.
+ * The handle of libcurl failed, as it does when a socket cannot be watched: all requests under way
+ * are lost, and further ones start on a new handle.
  */
 static void fail_everything(struct hf_http *http)
 {

@@ -2,9 +2,9 @@
  * HTTP client on an event loop: many requests in flight over a pool of
  * connections that are kept alive.
  *
- * A request is never sent twice behind the caller's back. libcurl would do so
- * when a kept connection turns out to be closed; here that fails, as HF_HTTP_LOST,
- * and it is the caller who knows whether to send again.
+ * A request is never sent twice behind the caller's back. libcurl would do so when a kept
+ * connection turns out to be closed; here that fails, as HF_HTTP_LOST, and the caller decides
+ * whether to send again.
  */
 #ifndef HF_RUNTIME_HTTP_H
 #define HF_RUNTIME_HTTP_H
@@ -41,7 +41,7 @@ struct hf_http_request {
     const char *ca_file;   /* to trust instead of the system's; NULL: the system's */
     const char *cert_file; /* of the client; NULL: none */
     const char *key_file;  /* NULL: in the same file */
-    int silence_s;         /* it is lost when nothing comes for so long; 0: only by timeout_ms */
+    int silence_s;         /* lost if nothing arrives for this long; 0: only by timeout_ms */
     /* An answer that is taken as it comes, and not kept: of status 200 only. NULL: it is kept. */
     void (*on_body)(struct hf_http_request *request, struct hf_slice bytes);
     const bool *stop; /* hf__http_fetch only: atomic, gives up when it becomes true; NULL: never */

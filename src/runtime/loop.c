@@ -81,7 +81,7 @@ static bool run_tasks(struct hf_loop *loop)
     return any || !stopping; /* once more after the last tasks: they may have posted */
 }
 
-/* Not while tasks wait or the loop is to stop: whoever brought that about may not have woken it. */
+/* Not while tasks wait or the loop is to stop: the thread that posted may not have woken it. */
 static bool is_idle(struct hf_loop *loop)
 {
     pthread_mutex_lock(&loop->mutex);

@@ -38,7 +38,7 @@ struct hf_watch {
     void (*ready)(struct hf_watch *watch, uint32_t events); /* EPOLLIN, EPOLLOUT, … */
 };
 
-/* For one who need not be woken while the loop is awake. */
+/* For a source of events that need not wake the loop while it is awake. */
 struct hf_sleeper {
     bool (*may_sleep)(struct hf_sleeper *sleeper); /* false: it must not, there is work */
     void (*woke)(struct hf_sleeper *sleeper);
@@ -46,7 +46,7 @@ struct hf_sleeper {
 
 int hf__loop_new(const struct hf_clock *clock, struct hf_loop **ret, struct hf_error *reterr);
 
-/* Until then the loop belongs to the thread that made it, and afterwards to its own. */
+/* Before this call the loop belongs to the thread that made it, and afterwards to its own. */
 int hf__loop_start(struct hf_loop *loop, struct hf_error *reterr);
 
 /* Not from the loop's own thread. The loop is freed, whether it was started or not. */

@@ -15,7 +15,7 @@ struct hf_exception {
     bool skew;      /* may mean that our clock is off */
 };
 
-/* By name; NULL if it is none we know. */
+/* By name; NULL if it is unknown. */
 const struct hf_exception *hf__exception_find(struct hf_slice name);
 
 /* The exception that stands for one of our codes in an answer; never NULL. */

@@ -13,7 +13,7 @@
 
 enum { HF_EXPRESSION_MAX_SIZE = 4096, HF_EXPRESSION_MAX_OPERATORS = 300 };
 
-/* What placeholders stand for, and which were used. */
+/* The meaning of placeholders, and which were used. */
 struct hf_bindings {
     struct hf_item names;  /* "#n0" → S */
     struct hf_item values; /* ":v0" → value */

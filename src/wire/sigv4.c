@@ -77,7 +77,7 @@ static int compare_parts(const void *a, const void *b)
     return order ? order : hf__slice_cmp(*x, *y);
 }
 
-/* Sorted "name=value" parts. More than fit are a request that nobody here sends. */
+/* Sorted "name=value" parts. No request that is sent here has more than fit. */
 static void add_query(struct hf_slice query, struct hf_buf *ret)
 {
     struct hf_slice parts[MAX_QUERY_PARTS];
@@ -267,7 +267,7 @@ static int deny(struct hf_error *reterr, const char *why)
     return hf__error_set(reterr, HF_ERR_DENIED, "%s", why);
 }
 
-/* Cuts off what stands before a character; the rest stays in *text. */
+/* Cuts off the text before a character; the rest stays in *text. */
 static struct hf_slice cut(struct hf_slice *text, char at)
 {
     const char *found = text->len ? memchr(text->ptr, at, text->len) : NULL;
@@ -355,8 +355,8 @@ static bool is_listed(struct hf_slice names, struct hf_slice name)
 }
 
 /*
- * What is not signed must not matter, and what is signed must be what others
- * will read: every x-amz- header is signed, and no header that counts comes twice.
+ * Unsigned headers must not matter, and signed ones must have only one meaning: every x-amz- header
+ * is signed, and no header that counts comes twice.
  */
 static int check_headers(const struct hf_sigv4_request *request, struct hf_slice signed_names,
                          struct hf_error *reterr)
