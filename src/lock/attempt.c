@@ -639,8 +639,8 @@ static void send_read(struct hf_core *core, struct hf_attempt *attempt, int64_t 
 
 /*
  * Whether an earlier call with the same identity holds it, granted by another service. Its grant is
- * adopted, by a renewal: a service that gives it back names the version that it has seen. A session's
- * lock has no version, so there each call is one of its own.
+ * adopted by a renewal: a service that gives it back names the version that it has seen. A lock of
+ * a session has no version, so there each call is one of its own.
  */
 static bool is_of_same_call(const struct hf_attempt *attempt)
 {

@@ -9,18 +9,18 @@
  * M1  A session is dormant here while nothing is promised here: before its first renewal by this
  *     program, and when the last one has run out. Its record is then read about once per lease.
  *     A renewal that is confirmed wakes it.
- * M2  It is ended for want of time only on the version that was read, and if a challenger would
- *     find that dead; or, if no other program ever renewed it, once nobody can wake it (M3). Its
- *     locks are given back after that, not before.
- * M3  A dormant session is woken only if its record is well within its time by the store's clock,
- *     read in the same round; so well that no challenger can have ended it. A copy of its creation
- *     that lands after its end brings the record back, with the expiry that it had then. One that
+ * M2  A session that was not renewed in time is ended only on the version that was read, and only
+ *     if a challenger would find that version dead or, if no other program ever renewed it, once
+ *     nobody can wake it (M3). Its locks are given back after that, not before.
+ * M3  A dormant session is woken only if its record, read in the same round, is so far from its
+ *     expiry by the store's clock that no challenger can have ended it. A copy of its creation that
+ *     lands after its end brings the record back, with the expiry that it had then. A session that
  *     cannot be woken is watched until its end is certain.
  * M4  A lock is granted to a session only if the session is seen in the table after the grant;
  *     a lock is said to be held only if it is seen in its record after the session was renewed.
  *     In either order, one of them alone proves nothing: the other may have ended elsewhere.
- * M5  What others ask for is given back only by the program that made the grant (its mark tells):
- *     to all others, a grant that they do not know may be one that its holder counts on.
+ * M5  A grant that others ask for is given back only by the program that made it (the mark in the
+ *     grant tells). Other programs may not know a grant that its holder relies on.
  */
 #include "lock/inside.h"
 
@@ -55,7 +55,7 @@ void hf__session_look(struct hf_core *core, struct hf_lease *session, int64_t no
     session->look_at_us = HF_NEVER;
     session->refs++;
     session->request = request;
-    /* Only those who asked before it was sent can be answered by it. */
+    /* Only jobs that began before it was sent can be answered by it. */
     for (struct hf_list *at = session->ensures.next, *next; at != &session->ensures; at = next) {
         next = at->next;
         if (!HF_CONTAINER(at, struct hf_job, node)->looks) continue;
@@ -88,7 +88,7 @@ static void send_end(struct hf_core *core, struct hf_lease *session,
     hf__request_send(core, request);
 }
 
-/* Nobody can tell from its absence who ended it, nor why; unless it was us. */
+/* Its absence does not tell who ended it, nor why, unless it was this program. */
 void hf__session_gone(struct hf_core *core, struct hf_lease *session, int64_t now_us)
 {
     if (!hf__session_is_common(core, session))
@@ -101,7 +101,7 @@ void hf__session_gone(struct hf_core *core, struct hf_lease *session, int64_t no
     }
 }
 
-/* For those who wanted to use it; one that was not taken up yet is forgotten. */
+/* Fails the jobs that wait for it; a session that was not taken up yet is forgotten. */
 static void refuse(struct hf_core *core, struct hf_lease *session, int code, int64_t now_us)
 {
     hf__ensures_fail(core, session, NULL, code, HF_REASON_SESSION_ENDED);
@@ -143,7 +143,7 @@ static int64_t sealed_at_us(const struct hf_core *core, const struct hf_session_
     return now_us + rest_us - margin_us(core, record) + 1000 * core->options.skew_ms;
 }
 
-/* There is nothing to promise; how long would a challenger wait for it? */
+/* Nothing is promised here: watches it for as long as a challenger would wait. */
 static void watch(struct hf_core *core, struct hf_lease *session,
                   const struct hf_session_record *record, int64_t now_us)
 {

@@ -304,7 +304,8 @@ struct hf_want {
     struct hf_lease *session; /* an opened session that keeps the lock; NULL: by options */
     /*
      * by_grant: identifies the call, which may be repeated at another service. An attempt that
-     * finds the lock held by an earlier one of the same identity and owner ends, and tells its grant.
+     * finds the lock held by an earlier one of the same identity and owner ends, and reports that
+     * grant.
      */
     bool has_call;
     struct hf_id call; /* its first bytes become a part of the grant */

@@ -383,7 +383,7 @@ void hf__session_heard(struct hf_core *core, struct hf_lease *session,
 {
     if (record->asked.count == 0 && record->revoked.count == 0) return;
     struct hf_errand *errand = hf__errand_new(core, HF_ERRAND_CLEAR, NULL);
-    /* All of what is revoked: whoever revoked it counts on it. */
+    /* All of what is revoked: the operator relies on that. */
     for (size_t i = 0; i < record->revoked.count; i++)
         obey(core, session, record->revoked.at[i].bytes, now_us);
     size_t heard_count = 0;

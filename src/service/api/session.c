@@ -329,7 +329,7 @@ static void answer_ended(struct hf_exchange *exchange)
     hf__answer_error(exchange, 410, "session-ended", "unknown or expired session; open a new one");
 }
 
-/* A session that is being adopted for a call, and what goes on then. */
+/* A session that is being adopted for a call, and the continuation of that call. */
 struct adoption {
     struct hf_session_entry *entry;
     void (*then)(struct hf_exchange *exchange);
@@ -391,8 +391,8 @@ void hf__session_adopt_for(struct hf_exchange *exchange, const char *id, const c
 }
 
 /*
- * The session that the path names; NULL: it is being adopted, and `then` is called again, or the call
- * has been answered. An administrator may end another owner's session, but not renew it.
+ * The session that the path names; NULL: it is being adopted and `then` is called afterwards, or
+ * the call has been answered. An administrator may end another owner's session, but not renew it.
  */
 static struct hf_session_entry *find(struct hf_exchange *exchange, bool of_anybody,
                                      void (*then)(struct hf_exchange *exchange))
@@ -480,7 +480,7 @@ static void renewed(void *user, int code, const struct hf_error *error)
     struct hf_exchange *exchange = user;
     struct hf_session_entry *entry = exchange->user;
     exchange->user = NULL;
-    if (code == HF_ERR_LOST) { /* here: what does the record say? */
+    if (code == HF_ERR_LOST) { /* lost here: the record decides */
         unlist(entry);
         hf__session_adopt_for(exchange, entry->id, entry->owner, hf__v2_session_renew);
     } else if (code != 0) {

@@ -31,8 +31,8 @@ void hf__sessions_sweep(struct hf_service *service);
 void hf__sessions_sweep_at_times(struct hf_service *service);
 void hf__session_entry_unref(struct hf_session_entry *entry);
 /*
- * A session that is not known here is looked for in the table, and renewed; then the call goes on as
- * `then`, for which it can be found. If there is none, 410 is answered. `owner` may be empty: any.
+ * Looks for a session that is not known here in the table, and renews it; the call then continues
+ * with `then`, which finds the session. Answers 410 if there is none. An empty `owner`: any.
  */
 void hf__session_adopt_for(struct hf_exchange *exchange, const char *id, const char *owner,
                            void (*then)(struct hf_exchange *exchange));

@@ -428,7 +428,7 @@ static struct hf_entry *prepare(struct hf_exchange *exchange, const char *name,
         struct hf_session_status status = {.ended = true};
         session = hf__session_entry_find(service, body->session.ptr, exchange->caller.owner);
         if (session) hf__session_status(session->session, &status);
-        if (status.ended) { /* here: what does the record say? */
+        if (status.ended) { /* ended here: the record decides */
             hf__session_entry_unref(session);
             hf__session_adopt_for(exchange, body->session.ptr, exchange->caller.owner,
                                   begin_acquire);
