@@ -7,7 +7,7 @@
  * T1  Only time depends on the line. An attempt that is not first lets the others go ahead for
  *     PATIENCE_US, and then goes by itself: those ahead may be stopped, or wait for another lock.
  * T2  An attempt that arrives while others wait joins the line before it tries: a program that
- *     releases a lock and wants it again does not overtake those who waited meanwhile.
+ *     releases a lock and wants it again does not overtake waiters.
  * T3  Attempts that do not wait take what is free. Readers and semaphores have no line.
  */
 #include "lock/attempt.h"

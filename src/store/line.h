@@ -1,12 +1,12 @@
 /*
  * The line: the order in which the processes that have a file open wait for a lock. It is a hint,
- * and the kernel alone keeps it: a waiter locks one byte of PATH-open, far beyond its end. The offset
- * of that byte tells for which lock it waits, and since when. A process is first in line if no other
- * has locked an earlier byte of the lock's range.
+ * and the kernel alone keeps it: a waiter locks one byte of PATH-open, far beyond its end. The
+ * offset of that byte tells which lock it waits for, and since when. A process is first in line if
+ * no other has locked an earlier byte of the lock's range.
  *
- * Nothing is written and nobody is woken, whoever joins or leaves; a process that ends has left. No
- * call blocks. Locks whose names have the same hash share a line, which costs them time, and nothing
- * else.
+ * Nothing is written and nobody is woken when a waiter joins or leaves; a process that ends has
+ * left. No call blocks. Locks whose names have the same hash share a line, which costs them time,
+ * and nothing else.
  */
 #ifndef HF_STORE_LINE_H
 #define HF_STORE_LINE_H
