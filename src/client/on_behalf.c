@@ -91,7 +91,7 @@ int hf__session_open(struct hf_client *client, const struct hf_session_want *wan
                              client->core.options.format->name);
     if (want->lease_ms < 100 || want->lease_ms > HF_LEASE_MAX_MS)
         return hf__error_set(reterr, HF_ERR_INVALID,
-                             "a lease of %lld ms: it must be between 100 ms and a year",
+                             "invalid lease of %lld ms: must be between 100 ms and a year",
                              (long long)want->lease_ms);
     struct hf_session *session = hf__calloc(1, sizeof *session);
     if (!session) return hf__error_no_memory(reterr);
@@ -203,6 +203,11 @@ void hf__session_status(const struct hf_session *session, struct hf_session_stat
 const char *hf__session_owner(const struct hf_session *session)
 {
     return session->lease->owner;
+}
+
+const char *hf__session_instance(const struct hf_session *session)
+{
+    return session->lease->instance;
 }
 
 void hf__lock_give_back(struct hf_lock *lock)

@@ -44,6 +44,7 @@ struct hf_session_status {
 void hf__session_status(const struct hf_session *session, struct hf_session_status *ret);
 /* The owner's name, until the session is unreferenced. */
 const char *hf__session_owner(const struct hf_session *session);
+const char *hf__session_instance(const struct hf_session *session);
 void hf__session_unref(struct hf_session *session);
 
 /* hf_acquire_async; with a session, the lock ends with it. `session` may be NULL. */

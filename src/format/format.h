@@ -205,6 +205,12 @@ struct hf_session_format {
     /* Ends a session as it was seen; ours, whatever its version, with NULL. */
     void (*end)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice session,
                 const struct hf_session_record *seen, struct hf_op *ret);
+    /*
+     * Ends it at the claim's version, and leaves a mark until the claim's ttl: a creation that lands
+     * later is refused.
+     */
+    void (*bury)(const struct hf_layout *layout, struct hf_arena *arena,
+                 const struct hf_session_claim *claim, struct hf_op *ret);
     void (*ask)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice session,
                 struct hf_slice errand, struct hf_op *ret);
     /* Deletes a session, as it was seen, whose ttl has passed; false: the item is none. */

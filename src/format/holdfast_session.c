@@ -2,13 +2,15 @@
  * Sessions of the native format: one record keeps any number of locks alive.
  *
  *   key S = holdfast:session:<id> · owner, instance S · version, lease, expires N · by S ·
- *   asked SS · revoked SS · ttl N
+ *   asked SS · revoked SS · ttl N · ended N (then nothing else counts)
  *
  * Invariants
  * N1  An id is never used again: a session that was ended stays ended for all
  *     its locks.
  * N2  Only programs that act for its owner change `version`, and `by` names the write; others may
  *     add to asked and revoked, and delete the record as they saw it.
+ * N3  A session that several services act for is not deleted when its caller ends it, but marked as
+ *     ended until its ttl. Otherwise a late copy of its creation would bring it back for all of them.
  */
 #include "format/holdfast.h"
 #include "format/mutant.h"
@@ -34,8 +36,8 @@ static struct hf_values members_of(struct hf_item item, const char *name)
 static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool has_item,
                   struct hf_item item, struct hf_session_record *ret)
 {
-    *ret = (struct hf_session_record){.exists = has_item};
-    if (!has_item) return;
+    *ret = (struct hf_session_record){.exists = has_item && !hf__item_get_str(item, "ended")};
+    if (!ret->exists) return;
     ret->item = item;
     hf__item_text(item, "owner", &ret->owner);
     hf__item_text(item, "instance", &ret->instance);
@@ -88,6 +90,21 @@ static void end(const struct hf_layout *layout, struct hf_arena *arena, struct h
     hf__keyed_delete(layout, arena, key_of(arena, session), condition, ret);
 }
 
+/* Neither a renewal nor a creation that is still on its way meets its condition then. */
+static void bury(const struct hf_layout *layout, struct hf_arena *arena,
+                 const struct hf_session_claim *claim, struct hf_op *ret)
+{
+    struct hf_slice key = key_of(arena, hf__id_text(arena, &claim->id));
+    const struct hf_condition *at = hf__holdfast_made(arena, claim->version, &claim->by);
+    struct hf_update *update = hf__keyed_update(layout, arena, key, at, ret);
+    hf__update_set(arena, update, "ended", hf__n(arena, 1));
+    hf__update_set(arena, update, "by", hf__s(HF_LIT("ended")));
+    hf__update_set(arena, update, "expires", hf__n(arena, 1)); /* for those who do not know N3 */
+    hf__update_remove(arena, update, "asked");
+    hf__update_remove(arena, update, "revoked");
+    if (claim->ttl_unix_s) hf__update_set(arena, update, "ttl", hf__n(arena, claim->ttl_unix_s));
+}
+
 static void add(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice session,
                 const char *set, struct hf_slice errand, struct hf_op *ret)
 {
@@ -125,9 +142,15 @@ static bool sweep(const struct hf_layout *layout, struct hf_arena *arena, struct
 {
     struct hf_session_record seen;
     int64_t ttl_unix_s;
+    const struct hf_value *key = hf__item_get(item, layout->key_name);
+    bool is_due = hf__item_int(item, "ttl", 1, &ttl_unix_s) && ttl_unix_s <= now_unix_s;
+    if (!is_due || !key || key->type != HF_S) return false;
     parse(layout, arena, true, item, &seen);
-    if (seen.damaged || !hf__item_int(item, "ttl", 1, &ttl_unix_s) || ttl_unix_s > now_unix_s)
-        return false;
+    if (!seen.exists && hf__slice_starts(key->bytes, HF_LIT(HF_SESSION_PREFIX))) {
+        hf__keyed_delete(layout, arena, key->bytes, hf__cond_exists(arena, "ended"), ret);
+        return true;
+    }
+    if (seen.damaged || !seen.exists) return false;
     end(layout, arena, seen.liveness.id, &seen, ret);
     return true;
 }
@@ -139,6 +162,7 @@ const struct hf_session_format hf__holdfast_sessions = {
     .create = create,
     .renew = renew,
     .end = end,
+    .bury = bury,
     .ask = ask,
     .revoke = revoke,
     .clear = clear,

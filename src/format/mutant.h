@@ -38,10 +38,13 @@
     X(FORCE_ROBS, "force-robs", "a forced release also takes the lock from the next holder")       \
     X(READER_GROWS, "reader-grows", "a fail-open reader's lease grows beyond the record's")        \
     X(SESSION_IS_OURS, "session-is-ours", "a session is taken for one that nobody else serves")    \
-    X(ASKED_FREES, "asked-frees", "what a session is asked for is freed by who does not know it")  \
+    X(ASKED_FREES, "asked-frees",                                                                  \
+      "what a session is asked for is freed by a service that does not know it")                   \
     X(NO_VERIFY, "no-verify", "a lock is granted to a session that may have ended elsewhere")      \
     X(WAKES_DEAD, "wakes-dead", "a session that has expired is renewed by another service")        \
-    X(NO_RECHECK, "no-recheck", "a renewed session is taken for a lock that is still held")
+    X(NO_RECHECK, "no-recheck", "a renewed session is taken for a lock that is still held")        \
+    X(OLD_RENEWAL, "old-renewal", "a call is answered by a renewal that was sent before it")       \
+    X(NO_GRAVE, "no-grave", "a late copy of its creation brings back a session that was ended")
 
 enum hf_mutant {
     HF_BUG_NONE,

@@ -117,6 +117,7 @@ void hf__remote_learn(struct hf_remote *remote, bool is_session, bool exists, st
     struct hf_remote_fact *fact = &remote->lock;
     if (is_session)
         fact = remote->sessions[0].about.len ? &remote->sessions[1] : &remote->sessions[0];
+    if (is_session && hf__attr(item, "ended")) exists = false; /* N3 of holdfast_session.c */
     *fact = (struct hf_remote_fact){remote->wanted, exists, item};
 }
 
@@ -304,7 +305,7 @@ static enum hf_remote_verdict keep(struct hf_remote *remote)
     bool renews = !hf__remote_same(remote, "version") || !hf__remote_same(remote, "by") ||
                   !hf__remote_same(remote, "lease") || !hf__remote_same(remote, "expires");
     if (!hf__remote_changes_only(remote, names, false))
-        return hf__remote_deny(remote, "a lock that is held cannot be changed so");
+        return hf__remote_deny(remote, "a held lock cannot be changed in this way");
     if (forces && !remote->may_force) return hf__remote_deny(remote, "forcing it is not allowed");
     if ((renews || !hf__remote_same(remote, "data")) && !knows)
         return hf__remote_deny(remote, "the grant is not this client's");
@@ -336,7 +337,7 @@ static enum hf_remote_verdict release(struct hf_remote *remote)
     if (!hf__remote_shows(remote->op->condition, had))
         return hf__remote_deny(remote, "the grant is not this client's");
     if (!hf__remote_same(remote, "released") && !hf__slice_eq(said, had))
-        return hf__remote_deny(remote, "what was released is another grant");
+        return hf__remote_deny(remote, "another grant was released");
     return hf__remote_changes_only(remote, names, false)
                ? HF_REMOTE_CHANGES
                : hf__remote_deny(remote, "a release changes nothing else");
@@ -409,7 +410,7 @@ static enum hf_remote_verdict annotate(struct hf_remote *remote)
                    ? HF_REMOTE_CHANGES
                    : hf__remote_deny(remote, "its token does not follow the last one");
     }
-    return hf__remote_deny(remote, "this is no step of the protocol");
+    return hf__remote_deny(remote, "not a step of the protocol");
 }
 
 /* All that a client may do whose only right is to take locks away. */
@@ -431,7 +432,8 @@ static enum hf_remote_verdict judge_lock(struct hf_remote *remote, struct hf_ite
     struct hf_record before, after;
     struct hf_difference members = hf__remote_compare(remote->arena, hf__attr_holders(view),
                                                       hf__attr_holders(remote->changed));
-    if (members.added + members.removed > 1) return hf__remote_deny(remote, "one at a time");
+    if (members.added + members.removed > 1)
+        return hf__remote_deny(remote, "a write may change only one holder");
     /* A copy of an acquire: its member is there already, behind a mask. */
     struct hf_value joins = hf__s(members.new);
     bool again = members.added && hf__values_contain(hf__attr_holders(remote->item), &joins);
@@ -448,7 +450,7 @@ static enum hf_remote_verdict judge_lock(struct hf_remote *remote, struct hf_ite
     if (after.damaged || after.strange_intent)
         return hf__remote_deny(remote, "the record would be damaged");
     if (!remote->may_lock && !is_force(remote, &before, &after))
-        return hf__remote_deny(remote, "this lock is not yours to take");
+        return hf__remote_deny(remote, "permission denied for this lock");
     bool stays = before.exclusive && after.exclusive && hf__remote_same(remote, "grant");
     if (stays && !hf__remote_same(remote, "intent")) return intend(remote);
     if (stays) return keep(remote);

@@ -341,12 +341,24 @@ static bool in_time(struct hf_core *core, const struct hf_attempt *attempt,
            HF_BUG(LEASE_FROM_ANSWER);
 }
 
+/* The record has the new grant alone: earlier ones were released or lost through other services. */
+static void drop_earlier(struct hf_core *core, struct hf_name *name, int64_t now_us)
+{
+    for (struct hf_list *at = name->grants.next, *next; at != &name->grants; at = next) {
+        struct hf_grant *earlier = HF_CONTAINER(at, struct hf_grant, of_name);
+        next = at->next;
+        if (earlier->state == HF_GRANT_HELD)
+            hf__grant_end(core, earlier, HF_REASON_ABANDONED, 0, "ended elsewhere", now_us);
+    }
+}
+
 /* It is ours, and the lease that keeps it lasts. */
 static void hold(struct hf_core *core, struct hf_attempt *attempt, const struct hf_try *try,
                  int64_t now_us)
 {
     struct hf_grant *grant = attempt->grant;
     grant->state = HF_GRANT_HELD;
+    if (core->options.by_grant && grant->limit == 0) drop_earlier(core, attempt->name, now_us);
     attempt->name->refs++;
     hf__list_append(&attempt->name->grants, &grant->of_name);
     core->grant_count++;

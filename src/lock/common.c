@@ -8,7 +8,7 @@
  * Invariants
  * M1  A session is dormant here while nothing is promised here: before its first renewal by this
  *     program, and when the last one has run out. Its record is then read about once per lease.
- *     A renewal that is confirmed wakes it.
+ *     A renewal that is confirmed wakes it. If others serve it, its locks are theirs by then.
  * M2  A session that was not renewed in time is ended only on the version that was read, and only
  *     if a challenger would find that version dead or, if no other program ever renewed it, once
  *     nobody can wake it (M3). Its locks are given back after that, not before.
@@ -19,10 +19,16 @@
  * M4  A lock is granted to a session only if the session is seen in the table after the grant;
  *     a lock is said to be held only if it is seen in its record after the session was renewed.
  *     In either order, one of them alone proves nothing: the other may have ended elsewhere.
+ *     What was sent before a call answers nothing that the call asks.
  * M5  A grant that others ask for is given back only by the program that made it (the mark in the
- *     grant tells). Other programs may not know a grant that its holder relies on.
+ *     grant tells). Other programs may not know a grant that its holder relies on. An intent is
+ *     withdrawn by any of them. A call that is repeated replaces the grant that it got before.
+ * M6  The end that its caller asks for names the version it has seen, and leaves a mark (N3 of
+ *     holdfast_session.c): neither a late copy of its creation nor one of its end does any harm.
  */
 #include "lock/inside.h"
+
+enum { FIRST_LOOKS_US = 500000 };
 
 static void looked(struct hf_core *core, struct hf_request *request, const struct hf_answer *answer,
                    int64_t now_us);
@@ -36,9 +42,10 @@ static int64_t give_up_us(const struct hf_core *core, int64_t now_us)
 
 static void look_later(struct hf_core *core, struct hf_lease *session, int64_t now_us)
 {
+    /* Of one that was not taken up yet, the lease is not known. */
+    int64_t most_us = session->version > 0 ? session->lease_ms * 1000 / 8 : FIRST_LOOKS_US;
     session->failures++;
-    session->look_at_us =
-        now_us + hf__backoff_us(core, session->failures, session->lease_ms * 1000 / 8);
+    session->look_at_us = now_us + hf__backoff_us(core, session->failures, most_us);
 }
 
 /* ---- the record ---- */
@@ -196,12 +203,16 @@ static void seen(struct hf_core *core, struct hf_lease *session,
     else if (session->dormant) watch(core, session, record, now_us);
 }
 
-/* An empty name stands for any owner; it becomes the record's. */
+/* An empty name stands for any owner. What it is called follows from the record. */
 static bool is_owned(struct hf_lease *session, const struct hf_session_record *record)
 {
-    if (*session->owner) return hf__slice_eq(record->owner, hf__slice_str(session->owner));
-    hf__free(session->owner);
-    return hf__session_name(session, record->owner, HF_LIT(""));
+    char *asked_for = session->owner;
+    struct hf_slice instance = record->instance;
+    if (*asked_for && !hf__slice_eq(record->owner, hf__slice_str(asked_for))) return false;
+    if (instance.len > HF_INSTANCE_MAX) instance.len = 0; /* not holdfast's; only for people */
+    bool is_named = hf__session_name(session, record->owner, instance);
+    hf__free(asked_for);
+    return is_named;
 }
 
 static void looked(struct hf_core *core, struct hf_request *request, const struct hf_answer *answer,
@@ -257,9 +268,26 @@ static void ended(struct hf_core *core, struct hf_request *request, const struct
 
 /* ---- time ---- */
 
+/*
+ * The services that renew it know which of its locks are held; this one takes them up again from
+ * their records when it is asked to. From now on the mark does not tell that a grant is an orphan.
+ */
+static void drop_grants(struct hf_core *core, struct hf_lease *session, int64_t now_us)
+{
+    if (!hf__list_empty(&session->grants)) core->has_mark = false;
+    for (struct hf_list *at = session->grants.next, *next; at != &session->grants; at = next) {
+        struct hf_grant *grant = HF_CONTAINER(at, struct hf_grant, of_lease);
+        next = at->next;
+        if (grant->state == HF_GRANT_HELD)
+            hf__grant_end(core, grant, HF_REASON_ABANDONED, 0, "its session is served elsewhere",
+                          now_us);
+    }
+}
+
 void hf__session_lapse(struct hf_core *core, struct hf_lease *session, int64_t now_us)
 {
     session->dormant = true;
+    if (session->others) drop_grants(core, session, now_us);
     session->give_up_us = give_up_us(core, now_us);
     session->look_at_us = now_us;
     if (!session->request) hf__session_look(core, session, now_us);
@@ -288,6 +316,7 @@ void hf__session_verify(struct hf_core *core, struct hf_lease *session, struct h
         return;
     }
     job->looks = true;
+    job->asked_us = now_us;
     job->need_until_us = now_us + 1;
     if (session->dormant && hf__list_empty(&session->ensures))
         session->give_up_us = give_up_us(core, now_us);

@@ -177,7 +177,7 @@ void hf__new_id(struct hf_core *core, struct hf_id *ret)
 }
 
 /* call, or random · random · mark */
-enum { ID = sizeof(struct hf_id), CALL = 5, MARK = 5 };
+enum { ID = sizeof(struct hf_id), CALL = 5, MARK = 3 };
 
 void hf__new_grant_id(struct hf_core *core, const struct hf_want *want, struct hf_id *ret)
 {

@@ -271,6 +271,7 @@ struct hf_job {
     struct hf_list node;
     int code;
     struct hf_error error;
+    int64_t asked_us;       /* ensure: by_grant, only what was sent after that can answer it */
     int64_t need_until_us;  /* ensure */
     struct hf_grant *grant; /* ensure; in a keeping adoption the result, which the caller owns */
     struct hf_confirmed confirmed; /* of an adoption */

@@ -176,7 +176,15 @@ static void build(struct hf_core *core, struct hf_errand *errand, struct hf_requ
         format->sessions->clear(layout, arena, errand->target, errand->asked, errand->revoked, op);
         break;
     case HF_ERRAND_END_SESSION:
-        format->sessions->end(layout, arena, errand->target, NULL, op);
+        if (errand->buries) {
+            const struct hf_session_claim claim = {.id = errand->session,
+                                                   .version = errand->claim.version,
+                                                   .by = errand->claim.by,
+                                                   .ttl_unix_s = hf__ttl_unix_s(core, now_us, 0)};
+            format->sessions->bury(layout, arena, &claim, op);
+        } else {
+            format->sessions->end(layout, arena, errand->target, NULL, op);
+        }
         break;
     case HF_ERRAND_DATA: format->set_data(layout, arena, &errand->claim, op); break;
     case HF_ERRAND_RECHECK: format->read(layout, arena, hf__name_text(errand->name), op); break;
@@ -400,6 +408,20 @@ static void look_expired(struct hf_core *core, struct hf_errand *errand, struct 
     }
 }
 
+/* The end of a session was refused: another program has renewed it, or it has ended already. */
+static void end_refused(struct hf_core *core, struct hf_errand *errand, struct hf_request *request,
+                        const struct hf_answer *answer, int64_t now_us)
+{
+    struct hf_session_record record;
+    core->options.format->sessions->parse(&core->options.layout, &request->arena, answer->has_item,
+                                          answer->item, &record);
+    const struct hf_claim seen = {.version = record.version_number, .by = record.by};
+    if (!record.exists) done(core, errand, now_us);
+    else if (!record.damaged && errand->buries) overtaken(core, errand, &seen, now_us);
+    else if (errand->job) give_up(core, errand, HF_ERR_DAMAGED, now_us);
+    else done(core, errand, now_us);
+}
+
 static void answered(struct hf_core *core, struct hf_request *request,
                      const struct hf_answer *answer, int64_t now_us)
 {
@@ -441,8 +463,8 @@ static void answered(struct hf_core *core, struct hf_request *request,
     case HF_ANSWER_REFUSED:
         if (answer->code == HF_ERR_OUTCOME_UNKNOWN) errand->sent = true;
         if (about_grant) compare(core, errand, request, answer, now_us);
-        else if (errand->job && errand->kind == HF_ERRAND_END_SESSION && answer->has_item)
-            give_up(core, errand, HF_ERR_DAMAGED, now_us);
+        else if (errand->kind == HF_ERRAND_END_SESSION)
+            end_refused(core, errand, request, answer, now_us);
         else done(core, errand, now_us); /* there was nothing left to remove */
         return;
     case HF_ANSWER_FATAL: give_up(core, errand, answer->code, now_us); return;
@@ -491,7 +513,7 @@ void hf__errands_forget(struct hf_core *core, struct hf_grant *grant)
         struct hf_job *job = errand->job;
         errand->job = NULL;
         finish(core, errand);
-        if (job) hf__job_done(core, job, HF_ERR_LOST, "the lock is not held any more");
+        if (job) hf__job_done(core, job, HF_ERR_LOST, "the lock is no longer held");
     }
 }
 

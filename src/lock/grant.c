@@ -158,10 +158,10 @@ void hf__explain_lost(const struct hf_record *record, const struct hf_id *grant,
     struct hf_error detail = {0};
     enum hf_reason reason = explain(record, grant, &detail);
     if (reason == HF_REASON_TAKEN)
-        hf__error_set(ret, HF_ERR_LOST, "not held any more: taken %s", detail.message);
+        hf__error_set(ret, HF_ERR_LOST, "no longer held: taken %s", detail.message);
     else if (reason == HF_REASON_FORCED)
-        hf__error_set(ret, HF_ERR_LOST, "not held any more: force-released %s", detail.message);
-    else hf__error_set(ret, HF_ERR_LOST, "not held any more: %s", detail.message);
+        hf__error_set(ret, HF_ERR_LOST, "no longer held: force-released %s", detail.message);
+    else hf__error_set(ret, HF_ERR_LOST, "no longer held: %s", detail.message);
 }
 
 void hf__grant_recheck(struct hf_core *core, struct hf_job *job, int64_t now_us)
@@ -252,7 +252,7 @@ void hf__core_set_data(struct hf_core *core, struct hf_grant *grant, bool has_da
 {
     hf__core_tick(core, now_us);
     if (grant->state != HF_GRANT_HELD) {
-        hf__job_done(core, job, HF_ERR_LOST, "the lock is not held any more");
+        hf__job_done(core, job, HF_ERR_LOST, "the lock is no longer held");
         return;
     }
     struct hf_errand *errand = hf__errand_for(core, HF_ERRAND_DATA, grant);

@@ -226,6 +226,7 @@ struct hf_errand {
     bool known;         /* BY_GRANT: the claim is filled from the record */
     bool of_session;    /* BY_GRANT: kept by a session, whose owner is being read */
     bool looks;         /* EXPIRE: it only reads, since other actors serve the grant as well */
+    bool buries;        /* END_SESSION: no late copy of its creation may bring it back */
     struct hf_claim claim;
     struct hf_id session;   /* claim.session points here */
     char owner[64];         /* claim.owner, if it fits */

@@ -264,18 +264,23 @@ static void forget_warnings(struct hf_lease *lease)
 void hf__ensures_settle(struct hf_core *core, struct hf_lease *lease, int64_t now_us)
 {
     bool confirmed = !lease->failures && !lease->overtaken; /* by this answer */
-    bool holds_on = core->options.hold_on_unavailable;
+    bool holds_on = core->options.hold_on_unavailable, wants_more = false;
     struct hf_list settled, *node;
     hf__list_init(&settled);
     for (struct hf_list *at = lease->ensures.next, *next; at != &lease->ensures; at = next) {
         next = at->next;
         struct hf_job *job = HF_CONTAINER(at, struct hf_job, node);
-        if (job->need_until_us > lease->valid_until_us || !(confirmed || holds_on)) continue;
+        bool is_newer =
+            !core->options.by_grant || lease->confirmed_us >= job->asked_us || HF_BUG(OLD_RENEWAL);
+        bool lasts = job->need_until_us <= lease->valid_until_us;
+        if (!lasts || !is_newer || !(confirmed || holds_on)) {
+            wants_more |= !job->looks;
+            continue;
+        }
         hf__list_remove(at);
         hf__list_append(&settled, at);
     }
-    if (!hf__list_empty(&lease->ensures) && !lease->failures && !lease->overtaken)
-        lease->renew_at_us = now_us;
+    if (wants_more && !lease->failures && !lease->overtaken) lease->renew_at_us = now_us;
     lease->refs++;
     while ((node = hf__list_pop(&settled))) {
         struct hf_job *job = HF_CONTAINER(node, struct hf_job, node);
@@ -548,6 +553,7 @@ static void ring(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us)
 void hf__ensure(struct hf_core *core, struct hf_lease *lease, int64_t at_least_ms,
                 struct hf_job *job, int64_t now_us)
 {
+    job->asked_us = now_us;
     job->need_until_us = now_us + at_least_ms * 1000;
     bool may_remember = !core->options.by_grant || HF_BUG(FROM_MEMORY);
     if (job->need_until_us <= lease->valid_until_us && may_remember) {
@@ -575,7 +581,7 @@ void hf__core_ensure(struct hf_core *core, struct hf_grant *grant, int64_t at_le
     hf__core_tick(core, now_us);
     bool is_common = grant->lease && hf__session_is_common(core, grant->lease);
     if (grant->state != HF_GRANT_HELD || (hf__grant_left_us(grant, now_us) <= 0 && !is_common)) {
-        hf__job_done(core, job, HF_ERR_LOST, "the lock is not held any more");
+        hf__job_done(core, job, HF_ERR_LOST, "the lock is no longer held");
         return;
     }
     if (!(core->options.format->can & HF_CAN_RENEW)) {

@@ -276,6 +276,10 @@ void hf__session_left(struct hf_core *core, struct hf_lease *session, int64_t no
     struct hf_errand *errand = hf__errand_new(core, HF_ERRAND_END_SESSION, NULL);
     if (errand) {
         errand->target = hf__id_text(&errand->arena, &session->id);
+        errand->buries = hf__session_is_common(core, session) && !HF_BUG(NO_GRAVE);
+        errand->session = session->id;
+        errand->claim.version = session->version;
+        errand->claim.by = session->by;
         if (hf__session_is_common(core, session)) {
             errand->job = session->job; /* others may have locks in it: the record must be gone */
             session->job = NULL;
@@ -363,12 +367,15 @@ static void obey(struct hf_core *core, struct hf_lease *session, struct hf_slice
     give_back_text(core, session, &text, now_us);
 }
 
-/* Whether we are to answer for a grant of this session (M5 of common.c). */
+/*
+ * Whether we are to answer for a grant of this session (M5 of common.c). For an intent, any program
+ * may: nobody counts on it, and a writer that still waits declares it again.
+ */
 static bool is_for_us(const struct hf_core *core, const struct hf_lease *session,
-                      struct hf_slice grant)
+                      const struct hf_errand_text *text)
 {
-    return !hf__session_is_common(core, session) || hf__grant_is_marked(core, grant) ||
-           HF_BUG(ASKED_FREES);
+    return !hf__session_is_common(core, session) || text->kind == HF_HOLD_INTENT ||
+           hf__grant_is_marked(core, text->grant) || HF_BUG(ASKED_FREES);
 }
 
 static struct hf_values copy_set(struct hf_arena *arena, struct hf_values set)
@@ -393,7 +400,7 @@ void hf__session_heard(struct hf_core *core, struct hf_lease *session,
     for (size_t i = 0; i < record->asked.count; i++) {
         struct hf_errand_text text;
         bool parsed = hf__errand_parse(record->asked.at[i].bytes, &text);
-        if (parsed && !is_for_us(core, session, text.grant)) continue;
+        if (parsed && !is_for_us(core, session, &text)) continue;
         if (heard) heard[heard_count++] = record->asked.at[i];
         const struct hf_name *name = parsed ? hf__name_find(core, text.name) : NULL;
         if (!parsed || (name && hf__name_cares_for(name, text.grant))) continue;
@@ -423,6 +430,8 @@ void hf__session_recheck(struct hf_core *core, struct hf_lease *session, int64_t
     }
     size_t looks =
         count > RECHECK_ALL_UP_TO ? (session->renewals % RECHECK_EVERY == 0) : (count + 2) / 3;
+    if (session->others && hf__session_is_common(core, session))
+        looks = count; /* released there? */
     for (size_t i = 0; i < looks; i++) {
         struct hf_list *node = hf__list_pop(&session->grants);
         if (!node) return;

@@ -69,6 +69,76 @@ class Sessions(Any):
             self.assertEqual((refused.status, refused["error"]), (410, "session-ended"), refused)
         self.assertEqual(self.c.post("/v2/locks/two/acquire", {}).status, 200, "it was its session's")
 
+    def test_whose_it_is_and_which_instance_is_known_everywhere(self):
+        answer = self.a.post("/v2/sessions", {"lease_ms": LEASE, "instance": "pod-7"})
+        renewed = self.b.post(f"/v2/sessions/{answer['session']}/renew")
+        self.assertEqual((renewed.status, renewed["owner"], renewed["instance"]), (200, "anonymous", "pod-7"), renewed)
+        lock = self.c.post("/v2/locks/job/acquire", {"session": answer["session"]})
+        self.assertEqual(lock.status, 200, lock)
+        self.assertEqual(self.a.get("/v2/locks/job")["instance"], "pod-7")
+
+    def test_a_call_whose_answer_was_lost_with_its_service_can_be_repeated(self):
+        session = self.open(self.a, 20000)
+        body = {"session": session, "idempotency_key": "k"}
+        lost = self.a.post("/v2/locks/job/acquire", body)
+        self.assertEqual(lost.status, 200, lost)  # but suppose that nobody has heard of it
+        self.restart(0, signal.SIGKILL)
+        again = self.b.post("/v2/locks/job/acquire", body)
+        self.assertEqual((again.status, again["session"]), (200, session), again)
+        self.assertGreater(again["token"], lost["token"])
+        self.assertEqual(self.c.post("/v2/locks/job/renew", {"grant": lost["grant"]}).status, 409)
+        self.assertEqual(self.c.post("/v2/locks/job/acquire", {**body, "idempotency_key": "other"}).status, 423)
+        self.assertEqual(self.c.post("/v2/locks/job/release", {"grant": again["grant"]}).status, 200)
+
+    def test_a_writer_that_waited_at_a_dead_service_keeps_nobody_out(self):
+        readers, writer = self.open(self.b, 20000), self.open(self.a)
+        reader = self.b.post("/v2/locks/doc/acquire", {"session": readers, "mode": "shared"})
+        self.assertEqual(reader.status, 200, reader)
+        waiting = harness.parked(self.a.port, "/v2/locks/doc/acquire", {"session": writer, "wait_ms": 50000})
+        wait_until(lambda: self.c.get("/v2/locks/doc").json.get("waiting"), what="its intent")
+        self.restart(0, signal.SIGKILL)
+        waiting.close()
+
+        def gets_in():
+            self.assertEqual(self.c.post(f"/v2/sessions/{writer}/renew").status, 200)
+            return self.b.post("/v2/locks/doc/acquire", {"session": readers, "mode": "shared", "wait_ms": 300}).status == 200
+
+        wait_until(gets_in, what="another reader")
+
+    def test_a_service_forgets_what_was_released_elsewhere(self):
+        session = self.open(self.a, 20000)
+        for i in range(60):
+            lock = self.a.post(f"/v2/locks/job-{i % 4}/acquire", {"session": session})
+            self.assertEqual(lock.status, 200, lock)
+            self.assertEqual(self.b.post(f"/v2/locks/job-{i % 4}/release", {"grant": lock["grant"]}).status, 200)
+        self.assertLessEqual(self.a.metric("locks_held"), 4)
+
+        def renewed():
+            self.assertEqual(self.a.post(f"/v2/sessions/{session}/renew").status, 200)
+            return self.a.metric("locks_held") == 0
+
+        wait_until(renewed, what="that it knows of all releases")
+
+    def test_a_session_that_was_forgotten_here_is_taken_up_again(self):
+        lease = 8000 if harness.DYNAMODB else 1500
+        session = self.open(self.a, lease)
+        self.assertEqual(self.b.post(f"/v2/sessions/{session}/renew").status, 200)
+        end = time.monotonic() + lease / 1000 + 0.5
+        while time.monotonic() < end:  # only through A
+            self.assertEqual(self.a.post(f"/v2/sessions/{session}/renew").status, 200)
+            self.b.get("/metrics")
+            time.sleep(0.2)
+        lock = self.b.post("/v2/locks/job/acquire", {"session": session})
+        self.assertEqual(lock.status, 200, lock)
+
+    def test_the_lease_of_a_session_is_its_own_everywhere(self):
+        session = self.open(self.a)
+        grant = {"grant": self.a.post("/v2/locks/job/acquire", {"session": session})["grant"]}
+        for _ in range(2):
+            self.assertEqual(self.b.post("/v2/locks/job/renew", {**grant, "lease_ms": 3600000}).status, 400)
+            self.assertEqual(self.b.post("/v2/locks/job/renew", grant)["lease_ms"], LEASE)
+        self.assertEqual(self.a.get(f"/v2/sessions/{session}")["lease_ms"], LEASE)
+
     def test_a_session_outlives_its_service(self):
         for how in [signal.SIGKILL, signal.SIGTERM]:
             session = self.open(self.a, 20000)
@@ -120,6 +190,15 @@ class Sessions(Any):
         shown = two.get("/v2/locks/seen", headers=alice)["held_by"][0]["session"]
         self.assertNotEqual(shown, session)
         self.assertEqual(two.post(f"/v2/sessions/{shown}/renew", headers=alice).status, 410)
+
+
+class Limits(ServiceTest):
+    def test_sessions_that_were_opened_elsewhere_count(self):
+        self.create_table()
+        a, b = self.start(), self.start("--max-sessions-per-caller", "2")
+        sessions = [a.post("/v2/sessions", {"lease_ms": 20000})["session"] for _ in range(3)]
+        statuses = [b.post(f"/v2/sessions/{session}/renew").status for session in sessions]
+        self.assertEqual(statuses, [200, 200, 429])
 
 
 class Repeated(Any):

@@ -10,7 +10,7 @@
  * Some have a session, which any service opens, renews, takes locks for and ends. An acquire that
  * was not answered may be repeated at another service, as the same call.
  *
- * What a client does with a call is what the service and the command do with it (service/v2.c,
+ * What a client does with a call is what the service and the command do with it (service/api/v2.c,
  * client/by_grant.c): its own grant first, then the record.
  */
 #include <string.h>
@@ -84,6 +84,13 @@ static void forget_session(struct sim_caller *caller)
     forget(caller);
 }
 
+/* Nothing is promised of a session whose end was asked for, whatever the answer. */
+static void leave_session(struct sim_caller *caller)
+{
+    if (is_kept(caller)) forget(caller);
+    caller->has_session = false;
+}
+
 static void hear_of_session(struct sim_call *call, int code, int64_t left_ms)
 {
     struct sim_caller *caller = call->caller;
@@ -95,6 +102,8 @@ static void hear_of_session(struct sim_call *call, int code, int64_t left_ms)
         if (is_kept(caller) && until_us > caller->told_until_us) caller->told_until_us = until_us;
     } else if (code == 0 || code == HF_ERR_LOST) {
         forget_session(caller);
+    } else if (call->kind == SIM_CALL_END_SESSION) {
+        leave_session(caller);
     }
 }
 
@@ -171,6 +180,7 @@ static void hang_up_call(struct sim_call *call)
     call->over = true;
     call->caller->call = NULL;
     call->caller->again = call->kind == SIM_CALL_ACQUIRE;
+    if (call->kind == SIM_CALL_END_SESSION && !call->caller->is_told) leave_session(call->caller);
     think(call->caller);
 }
 

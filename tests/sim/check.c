@@ -192,8 +192,7 @@ static bool held_in(struct sim_world *world, const struct hf_item *items, int co
 
 /*
  * A copy of an acquire that lands after its grant has ended grants it once more, with a new token:
- * whoever still has it may renew it then. A copy of a session's creation does the same for all locks
- * that still have it.
+ * whoever still has it may renew it then.
  */
 void sim_check_revived(struct sim_world *world, const struct hf_op *op)
 {
@@ -204,7 +203,7 @@ void sim_check_revived(struct sim_world *world, const struct hf_op *op)
 
 void sim_check_alive(struct sim_world *world, const struct hf_id *grant, int64_t limit)
 {
-    if (is_listed(world->dead, world->dead_count, grant) && !world->session_revived &&
+    if (is_listed(world->dead, world->dead_count, grant) &&
         !sim_check_is_robbed(world, grant, limit) &&
         !held_in(world, world->revived, world->revived_count, grant, limit))
         sim_fail(world, "I3: a grant that was lost or released is told as held");

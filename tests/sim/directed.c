@@ -132,34 +132,65 @@ static void ended_too_late(struct sim_world *world)
     sim_run_until(world, 6 * SIM_SECOND);
 }
 
-/* Two services; a caller ends its session through one, and uses it through the other. */
-static void ended_elsewhere(struct sim_world *world)
+/* Two services, and two callers that do only what they are told. */
+static struct pair make_services(struct sim_world *world)
 {
     struct pair pair = make_pair(world, HF_USE_SESSION_NEVER);
     pair.holder->by_grant = pair.challenger->by_grant = true;
+    for (int i = 0; i < 2; i++)
+        world->callers[world->caller_count++] =
+            (struct sim_caller){.world = world, .index = i, .is_told = true};
     world->rules[world->rule_count++] = (struct sim_rule){
         .client = pair.challenger,
         .kind = HF_REQUEST_ERRAND,
         .until_t = 100 * MS,
         .most = 1,
-        .answer_delay_us = 100 * MS, /* it ends, and the caller does not hear of that */
+        .answer_delay_us = 100 * MS, /* a session ends, and its caller does not hear of that */
     };
     sim_client_start(pair.holder);
     sim_client_start(pair.challenger);
-    for (int i = 0; i < 2; i++)
-        world->callers[world->caller_count++] =
-            (struct sim_caller){.world = world, .index = i, .is_told = true};
+    return pair;
+}
+
+/* A caller ends its session through one service, and uses it through the other. */
+static void use_ended(struct sim_world *world, struct pair pair)
+{
     struct sim_caller *caller = &world->callers[0];
-    sim_caller_calls(caller, SIM_CALL_OPEN, pair.holder);
-    sim_run_until(world, 50 * MS);
     sim_caller_calls(caller, SIM_CALL_END_SESSION, pair.challenger);
     sim_run_until(world, 60 * MS);
     sim_caller_hangs_up(caller);
     sim_run_until(world, 100 * MS);
     sim_caller_calls(caller, SIM_CALL_ACQUIRE, pair.holder);
-    sim_run_until(world, 150 * MS);
+    sim_run_until(world, 500 * MS);
     sim_caller_calls(&world->callers[1], SIM_CALL_ACQUIRE, pair.challenger);
     sim_run_until(world, 6 * SIM_SECOND);
+}
+
+static void ended_elsewhere(struct sim_world *world)
+{
+    struct pair pair = make_services(world);
+    sim_caller_calls(&world->callers[0], SIM_CALL_OPEN, pair.holder);
+    sim_run_until(world, 50 * MS);
+    use_ended(world, pair);
+}
+
+/* … where a renewal is under way that was sent, and has landed, before the end. */
+static void renewed_before(struct sim_world *world)
+{
+    struct pair pair = make_services(world);
+    world->rules[world->rule_count++] = (struct sim_rule){
+        .client = pair.holder,
+        .kind = HF_REQUEST_RENEW,
+        .until_t = 50 * MS,
+        .most = 1,
+        .answer_delay_us = 300 * MS,
+    };
+    sim_caller_calls(&world->callers[0], SIM_CALL_OPEN, pair.holder);
+    sim_run_until(world, 20 * MS);
+    sim_caller_calls(&world->callers[0], SIM_CALL_RENEW_SESSION, pair.holder);
+    sim_run_until(world, 50 * MS);
+    sim_caller_hangs_up(&world->callers[0]);
+    use_ended(world, pair);
 }
 
 static const struct {
@@ -173,6 +204,7 @@ static const struct {
     {"the first copy of a renewal lands unheard", slow_first_copy, 2},
     {"a takeover that takes its time", ended_too_late, 2},
     {"a session that was ended elsewhere", ended_elsewhere, 1},
+    {"a renewal that was sent before the session's end", renewed_before, 1},
 };
 
 int sim_directed_count(void)

@@ -77,10 +77,6 @@ static void arrive(struct sim_event *event)
     if (answer.code == 0 && (kind == HF_REQUEST_TRY || kind == HF_REQUEST_TAKE) &&
         ++message->landings > 1)
         sim_check_revived(world, &message->op);
-    if (answer.code == 0 && kind == HF_REQUEST_SESSION) {
-        const struct sim_cell *cell = sim_cell_of(world, &message->op);
-        for (int i = 0; i < SIM_PAST; i++) world->session_revived |= cell->past_exists[i];
-    }
     if (kind == HF_REQUEST_FORCE && !forces) sim_check_force_looks(world, message);
     if (forces && answer.code == 0) sim_check_forced(world, message, before.exists, before.item);
     sim_trace(world, "store: %s %.*s of %s%s: %s", hf__request_names[event->number & 0xff],

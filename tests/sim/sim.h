@@ -296,7 +296,6 @@ struct sim_world {
     int robbed_count;
     struct hf_item revived[SIM_FORCES]; /* … after an acquire landed for the second time */
     int revived_count;
-    bool session_revived; /* a session's creation landed again, after its end */
 
     char failure[256];
     uint64_t steps, requests, grants, losses, takeovers;

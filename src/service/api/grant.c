@@ -139,7 +139,7 @@ bool hf__entry_untell(struct hf_entry *entry)
 {
     struct hf_grants *grants = entry->service->grants;
     pthread_mutex_lock(&grants->mutex);
-    bool last = --entry->told == 0;
+    bool last = --entry->told == 0 && !entry->repeats; /* what a call elsewhere got may be known */
     if (last) entry->given_back = true;
     pthread_mutex_unlock(&grants->mutex);
     return last;

@@ -9,7 +9,13 @@
 #include "service/api/lock.h"
 #include "service/api/v2.h"
 
-enum { BUCKETS = 1024, LEASE_MS = 20000, LOCKS_SHOWN = 1000, SESSIONS_SHOWN = 1000 };
+enum {
+    BUCKETS = 1024,
+    LEASE_MS = 20000,
+    LOCKS_SHOWN = 1000,
+    SESSIONS_SHOWN = 1000,
+    DOUBT_MS = 2000, /* about the time of a store elsewhere */
+};
 
 struct hf_sessions {
     pthread_mutex_t mutex;
@@ -55,7 +61,7 @@ static void list(struct hf_session_entry *entry)
     hf__gauge(&entry->service->metrics.sessions, 1);
 }
 
-static void unlist(struct hf_session_entry *entry)
+void hf__session_entry_unlist(struct hf_session_entry *entry)
 {
     struct hf_sessions *sessions = entry->service->sessions;
     pthread_mutex_lock(&sessions->mutex);
@@ -119,7 +125,7 @@ void hf__sessions_stop(struct hf_service *service)
     struct hf_sessions *sessions = service->sessions;
     if (!sessions) return;
     for (size_t i = 0; i < BUCKETS; i++) {
-        while (sessions->by_id[i]) unlist(sessions->by_id[i]);
+        while (sessions->by_id[i]) hf__session_entry_unlist(sessions->by_id[i]);
     }
     pthread_mutex_destroy(&sessions->mutex);
     hf__free(sessions);
@@ -209,7 +215,7 @@ static void told(struct hf_exchange *exchange, bool received)
         hf__session_entry_unref(entry);
         return;
     }
-    unlist(entry);
+    hf__session_entry_unlist(entry);
     if (hf__session_close(entry->session, dropped, entry, NULL) != 0)
         hf__session_entry_unref(entry); /* it ends with its lease */
 }
@@ -232,6 +238,13 @@ static void opened(void *user, int code, const struct hf_error *error)
     exchange->secret = hf__arena_str(&exchange->arena, hf__slice_str(entry->id));
     exchange->finished = told;
     answer(exchange, entry);
+}
+
+static void answer_too_many_of_owner(struct hf_exchange *exchange)
+{
+    const int64_t *most = exchange->service->limits.per_caller;
+    hf__answer_too_many(exchange, "too-many-sessions", "at most %lld sessions of one owner",
+                        (long long)most[HF_BUDGET_SESSIONS]);
 }
 
 static struct hf_session_entry *entry_new(struct hf_service *service, const char *owner,
@@ -265,8 +278,7 @@ void hf__v2_session_open(struct hf_exchange *exchange)
     }
     if (!hf__budget_take(service, HF_BUDGET_SESSIONS, exchange->caller.owner, 1)) {
         unreserve(service);
-        hf__answer_too_many(exchange, "too-many-sessions", "at most %lld sessions of one owner",
-                            (long long)service->limits.per_caller[HF_BUDGET_SESSIONS]);
+        answer_too_many_of_owner(exchange);
         return;
     }
     struct hf_session_entry *entry = entry_new(service, exchange->caller.owner, body.instance.ptr);
@@ -335,6 +347,18 @@ struct adoption {
     void (*then)(struct hf_exchange *exchange);
 };
 
+/* As its record has it; out of memory, it stays as the caller has named it. */
+static void name_entry(struct hf_session_entry *entry)
+{
+    const char *instance = hf__session_instance(entry->session);
+    char *owner = *entry->owner ? NULL : hf__strdup(hf__session_owner(entry->session));
+    if (owner) {
+        hf__free(entry->owner);
+        entry->owner = owner;
+    }
+    if (instance && *instance && !entry->instance) entry->instance = hf__strdup(instance);
+}
+
 static void adopted(void *user, int code, const struct hf_error *error)
 {
     struct hf_exchange *exchange = user;
@@ -349,6 +373,7 @@ static void adopted(void *user, int code, const struct hf_error *error)
         return;
     }
     exchange->has_adopted = true;
+    name_entry(entry);
     struct hf_session_entry *other = hf__session_entry_find(exchange->service, entry->id, NULL);
     if (other) unreserve(exchange->service); /* two calls have adopted it at the same time */
     else list(entry);
@@ -375,10 +400,18 @@ void hf__session_adopt_for(struct hf_exchange *exchange, const char *id, const c
                             service->limits.sessions);
         return;
     }
+    bool counts = *owner != '\0';
+    if (counts && !hf__budget_take(service, HF_BUDGET_SESSIONS, owner, 1)) {
+        unreserve(service);
+        answer_too_many_of_owner(exchange);
+        return;
+    }
     struct adoption *adoption = hf__arena_zalloc(&exchange->arena, 1, sizeof *adoption);
     struct hf_session_entry *entry = adoption ? entry_new(service, owner, NULL) : NULL;
+    if (entry) entry->counted = counts;
     if (!entry) {
         unreserve(service);
+        if (counts) hf__budget_give(service, HF_BUDGET_SESSIONS, owner, 1);
         hf__answer_error(exchange, 503, "no-memory", "out of memory");
         return;
     }
@@ -406,7 +439,7 @@ static struct hf_session_entry *find(struct hf_exchange *exchange, bool of_anybo
     if (entry) {
         hf__session_status(entry->session, &status);
         if (!status.ended) return entry;
-        unlist(entry);
+        hf__session_entry_unlist(entry);
         hf__session_entry_unref(entry);
     }
     hf__session_adopt_for(exchange, exchange->parts[2].ptr, any ? "" : owner, then);
@@ -429,8 +462,13 @@ static void was_read(struct hf_exchange *exchange, const struct hf_answer *answe
                             answer->item, &record);
     struct hf_interval now = hf__service_time(service);
     bool is_own = hf__slice_is(record.owner, exchange->caller.owner) || is_admin(exchange);
-    int64_t left_ms = record.liveness.expires_unix_ms - (now.hi_unix_us + 999) / 1000;
-    bool is_over = now.known && record.liveness.expires_unix_ms && left_ms <= 0;
+    /* The expiry is the latest moment: it was written from the high end of the store's time. */
+    int64_t doubt_ms = service->store->embedded ? 0 : DOUBT_MS;
+    int64_t left_ms = record.liveness.expires_unix_ms - (now.hi_unix_us + 999) / 1000 - doubt_ms -
+                      record.liveness.lease_ms / 100;
+    bool is_over = now.known && record.liveness.expires_unix_ms &&
+                   record.liveness.expires_unix_ms * 1000 <= now.lo_unix_us;
+    if (left_ms < 0) left_ms = 0;
     if (!record.exists || record.damaged || !is_own || is_over) {
         answer_ended(exchange);
         return;
@@ -481,7 +519,7 @@ static void renewed(void *user, int code, const struct hf_error *error)
     struct hf_session_entry *entry = exchange->user;
     exchange->user = NULL;
     if (code == HF_ERR_LOST) { /* lost here: the record decides */
-        unlist(entry);
+        hf__session_entry_unlist(entry);
         hf__session_adopt_for(exchange, entry->id, entry->owner, hf__v2_session_renew);
     } else if (code != 0) {
         hf__answer_failure(exchange, code, error);
@@ -514,7 +552,7 @@ static void ended(void *user, int code, const struct hf_error *error)
     struct hf_session_entry *entry = exchange->user;
     struct hf_json_writer json;
     exchange->user = NULL;
-    if (code == 0 || code == HF_ERR_LOST) unlist(entry);
+    if (code == 0 || code == HF_ERR_LOST) hf__session_entry_unlist(entry);
     if (code == 0) {
         hf__answer_begin(exchange, 200, &json);
         hf__put_text(&json, "session", entry->id);

@@ -27,6 +27,8 @@ struct hf_session_entry *hf__session_entry_find(struct hf_service *service, cons
                                                 const char *owner);
 /* Removes sessions that have ended. */
 void hf__sessions_sweep(struct hf_service *service);
+/* It has ended here: it is no longer found. */
+void hf__session_entry_unlist(struct hf_session_entry *entry);
 /* The same, at most once per second, since any caller may cause it. */
 void hf__sessions_sweep_at_times(struct hf_service *service);
 void hf__session_entry_unref(struct hf_session_entry *entry);

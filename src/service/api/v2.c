@@ -229,7 +229,7 @@ static void repeated(void *user, int code, struct hf_lock *lock, const struct hf
             answer_grant(exchange, entry, true);
             return;
         }
-        hf__answer_error(exchange, 409, "lost", "the lock was lost before it could be told");
+        hf__answer_error(exchange, 409, "lost", "the lock was lost before it could be reported");
         return;
     }
     hf__entry_drop_key(entry);
@@ -316,8 +316,7 @@ static void finished(struct hf_exchange *exchange, bool received)
 {
     struct hf_entry *entry = exchange->user;
     bool got = received && exchange->status == 200;
-    /* What an earlier call has got may be known to its caller. */
-    if (entry->lock && !got && hf__entry_untell(entry) && !entry->repeats) give_back(entry);
+    if (entry->lock && !got && hf__entry_untell(entry)) give_back(entry);
     hf__entry_unref(entry);
 }
 
@@ -429,6 +428,7 @@ static struct hf_entry *prepare(struct hf_exchange *exchange, const char *name,
         session = hf__session_entry_find(service, body->session.ptr, exchange->caller.owner);
         if (session) hf__session_status(session->session, &status);
         if (status.ended) { /* ended here: the record decides */
+            if (session) hf__session_entry_unlist(session);
             hf__session_entry_unref(session);
             hf__session_adopt_for(exchange, body->session.ptr, exchange->caller.owner,
                                   begin_acquire);
@@ -470,7 +470,7 @@ static bool identify(const struct hf_entry *entry, struct hf_id *ret)
 {
     const char *const texts[] = {entry->owner, entry->name, entry->key};
     struct hf_buf all;
-    if (!entry->key || entry->session) return false;
+    if (!entry->key) return false;
     hf__buf_init(&all, 8 * 1024);
     for (int i = 0; i < 3; i++) hf__buf_add(&all, texts[i], strlen(texts[i]) + 1);
     bool good = !all.failed;
@@ -682,6 +682,13 @@ static void renewed(void *user, int code, const struct hf_error *error)
     hf__entry_unref(entry);
 }
 
+static bool is_in_session(const struct hf_entry *entry)
+{
+    struct hf_lock_status status = {0};
+    if (!entry->session && entry->lock) hf__lock_status(entry->lock, &status);
+    return entry->session || status.in_session;
+}
+
 void hf__v2_renew(struct hf_exchange *exchange)
 {
     struct hf_error error;
@@ -691,7 +698,7 @@ void hf__v2_renew(struct hf_exchange *exchange)
         renew_by_record(exchange);
         return;
     }
-    if (call->entry->session && call->body.lease_ms) {
+    if (call->body.lease_ms && is_in_session(call->entry)) {
         drop_entry(call);
         hf__answer_error(exchange, 400, "invalid",
                          "\"lease_ms\": the lock is kept by a session; renew that");
