@@ -71,7 +71,7 @@ const char *hf_version(void);
  * have happened. Every other error on a write means that it did not happen.
  */
 #define HF_ERRORS(X)                                                                               \
-    X(HF_ERR_INVALID, -1, "invalid", "an argument does not make sense")                            \
+    X(HF_ERR_INVALID, -1, "invalid", "an argument is invalid")                                     \
     X(HF_ERR_NO_MEMORY, -2, "no-memory", "out of memory")                                          \
     X(HF_ERR_CONDITION, -3, "condition", "the condition of a write did not hold")                  \
     X(HF_ERR_VALIDATION, -4, "validation", "the store refused the request as malformed")           \

@@ -83,6 +83,8 @@ int cli_open(struct cli *cli, const struct client_use *use, struct hf_client **r
 
 /* Prints one line on standard error, with a hint if there is one; returns the exit code. */
 int cli_fail(const struct cli *cli, const struct hf_error *error);
+/* The exit code. */
+int cli_cannot_execute(const char *program, int error, int exit_code);
 int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A message for people; not with --quiet. */
 void cli_note(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));

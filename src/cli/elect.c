@@ -182,14 +182,14 @@ static int elect(struct cli *cli, void *at)
 
 const struct command command_elect = {
     .name = "elect",
-    .summary = "run a command on the one machine that leads",
+    .summary = "run a command on the machine that is the leader",
     .synopsis = "elect [OPTION…] NAME [--] COMMAND [ARG…]\n       holdfast elect NAME",
     .text =
-        "Campaigns for the leadership NAME, prints who leads until it is won, and then runs the\n"
-        "command. If leadership is about to be lost the command is stopped, and the campaign\n"
+        "Campaigns for the leadership NAME, prints the leader until it is elected, and then runs\n"
+        "the command. If leadership is about to be lost the command is stopped, and the campaign\n"
         "begins anew; when the command ends by itself, leadership is released, and its exit code\n"
         "is that of holdfast. Outages of the store do not end the campaign.\n\n"
-        "Without a command it prints who leads, and the data that the leader publishes (--data),\n"
+        "Without a command it prints the leader, and the data that the leader publishes (--data),\n"
         "whenever that changes.",
     .examples = "  holdfast elect scheduler -- ./scheduler --foreground\n"
                 "  holdfast elect --data 10.0.0.7:9000 primary -- ./serve\n"

@@ -234,12 +234,12 @@ static int renew(struct cli *cli, void *at)
 
 const struct command command_renew = {
     .name = "renew",
-    .summary = "renew a grant by a full lease",
+    .summary = "renew a grant for a full lease",
     .synopsis = "renew [--lease DUR] GRANT",
     .text =
-        "Renews the grant by a full lease from now on: as long as before, or --lease if that is\n"
-        "longer; a lease never shrinks. (Records of dlock and single-table do not tell how long a\n"
-        "lease was: there it is --lease, or the default.)\n"
+        "Renews the grant for a full lease from now on: as long as before, or --lease if that is\n"
+        "longer; a lease never shrinks. (Records of dlock and single-table do not contain the\n"
+        "length of a lease: there it is --lease, or the default.)\n"
         "An expired grant is renewed too, unless another client has taken the lock since.\n\n"
         "Exit code: 0; 75 the grant no longer holds the lock.",
     .examples = "  holdfast renew \"$grant\"\n  holdfast renew --lease 10m \"$grant\"",
@@ -262,7 +262,7 @@ static const struct option release_options[] = {
     {"reason", 0, OPTION_TEXT, "TEXT", offsetof(struct release_options, reason),
      "the reason; it is stored with the lock"},
     {"timeout", 0, OPTION_DURATION, "DUR", offsetof(struct release_options, timeout_ms),
-     "shared holders: how long they have to obey (default: 1m)"},
+     "shared holders: time for them to comply (default: 1m)"},
     {0},
 };
 

@@ -288,9 +288,8 @@ static void start(struct guard *guard)
 
 static struct guard_result not_started(const char *program, int error)
 {
-    bool absent = error == ENOENT || error == ENOTDIR;
-    cli_usage("cannot execute %s: %s", program, strerror(error));
-    return (struct guard_result){.exit_code = absent ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE};
+    int exit_code = error == ENOENT || error == ENOTDIR ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
+    return (struct guard_result){.exit_code = cli_cannot_execute(program, error, exit_code)};
 }
 
 static void watch(struct guard *guard)

@@ -182,9 +182,10 @@ const struct command command_get = {
     .name = "get",
     .summary = "show who holds a lock",
     .synopsis = "get NAME",
-    .text = "Shows the state of the lock NAME: free, held, shared, expired (free to be taken) or\n"
-            "damaged; its holder, since when, how much is left of its lease, its token and data.\n"
-            "With -q it prints nothing; the exit code is 0 if held, 1 if free.",
+    .text =
+        "Shows the state of the lock NAME: free, held, shared, expired (anybody can acquire it) or\n"
+        "damaged; its holder, since when, how much is left of its lease, its token and data.\n"
+        "With -q it prints nothing; the exit code is 0 if held, 1 if free.",
     .examples = "  holdfast get nightly\n"
                 "  holdfast get -o json nightly | jq -r .owner\n"
                 "  if holdfast get -q deploy; then echo 'deployment running'; fi",
@@ -539,7 +540,7 @@ const struct command command_watch = {
             "seen.",
     .examples = "  holdfast watch leader\n"
                 "  holdfast watch -o json --prefix job- | jq --unbuffered -r .lock.owner\n"
-                "  holdfast watch -n 1 nightly      its state now, and nothing more",
+                "  holdfast watch -n 1 nightly      print its current state and exit",
     .options = watch_options,
     .options_size = sizeof(struct watch_options),
     .run = watch,

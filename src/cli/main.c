@@ -49,7 +49,7 @@ int cli_exit_code(int error_code)
     }
 }
 
-static bool says_json; /* -o json, once that is known */
+static bool says_json; /* -o json, as far as that is known */
 
 /* Reports why the command fails: a line for people, or an object for programs. */
 static void complain(const char *name, const char *text, int exit_code)
@@ -87,6 +87,14 @@ int cli_fail(const struct cli *cli, const struct hf_error *error)
              cli->settings.verbose ? ")" : "");
     complain(hf_error_name(error->code), line, cli_exit_code(error->code));
     return cli_exit_code(error->code);
+}
+
+int cli_cannot_execute(const char *program, int error, int exit_code)
+{
+    char line[1024];
+    snprintf(line, sizeof line, "cannot execute %s: %s", program, strerror(error));
+    complain("cannot-execute", line, exit_code);
+    return exit_code;
 }
 
 int cli_usage(const char *format, ...)
@@ -327,7 +335,7 @@ static int general_help(void)
          "  holdfast run nightly -- ./report.sh     one machine at a time\n"
          "  holdfast run -n deploy -- ./deploy.sh   or not at all\n"
          "  holdfast list                           who holds what\n"
-         "  holdfast doctor                         is everything in order?\n\n"
+         "  holdfast doctor                         check the setup\n\n"
          "For more, see holdfast COMMAND --help and man holdfast.");
     return cli_finish_output(0);
 }
@@ -391,7 +399,6 @@ static int dispatch(struct cli *cli, const struct command *command)
     /* The command's own name is the first word. */
     int code =
         options_take(sets, 2, &cli->arguments, command->ends_at ? command->ends_at + 1 : 0, &error);
-    says_json = cli->settings.json;
     if (code != 0) return cli_usage("%s; see holdfast %s --help", error.message, command->name);
     if (cli->settings.help) return help_for(command);
     if (cli->settings.version) return print_version();
@@ -399,7 +406,7 @@ static int dispatch(struct cli *cli, const struct command *command)
     cli->arguments.at++;
     cli->arguments.count--;
     code = settings_complete(&cli->settings, &cli->arena, &error);
-    says_json = cli->settings.json;
+    says_json = cli->settings.json || (code != 0 && says_json);
     if (code != 0) return cli_fail(cli, &error);
     cli->colors = terminal_colors(cli->settings.color);
     if (command->needs_store && strncmp(cli->settings.store, "memory:", 7) == 0)
@@ -407,6 +414,19 @@ static int dispatch(struct cli *cli, const struct command *command)
             "a memory: store is private to this process; use a store that others can see");
     if (command->holds_nothing) wake_let_signals_end();
     return cli_finish_output(command->run(cli, options));
+}
+
+/* For errors in the options themselves: whether they ask for JSON, as far as one can see. */
+static bool asks_for_json(char *const *words, int count)
+{
+    const char *output = getenv("HOLDFAST_OUTPUT");
+    for (int i = 0; i < count && strcmp(words[i], "--") != 0; i++) {
+        bool follows = strcmp(words[i], "-o") == 0 || strcmp(words[i], "--output") == 0;
+        if (follows && i + 1 < count) output = words[i + 1];
+        else if (strncmp(words[i], "--output=", 9) == 0) output = words[i] + 9;
+        else if (strncmp(words[i], "-o", 2) == 0 && words[i][2]) output = words[i] + 2;
+    }
+    return output && strcmp(output, "json") == 0;
 }
 
 /* A store's file must never become our standard output. */
@@ -425,6 +445,7 @@ int main(int argc, char **argv)
     cli.given = argc <= ARGUMENTS_MOST ? given : NULL;
     const char *word;
     open_standard_files();
+    says_json = asks_for_json(cli.arguments.at, cli.arguments.count);
     child_remember();
     signal(SIGPIPE, SIG_IGN);
     const struct command *command = peek_command(cli.arguments.at, cli.arguments.count, &word);

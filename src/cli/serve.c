@@ -24,7 +24,7 @@ static const struct option options[] = {
      "how far the issuer's clock may be off (default: 60s)"},
     {"admin", 0, OPTION_TEXT, "OWNERS", AT(admins), "comma-separated owners who may force-release"},
     {"admin-claim", 0, OPTION_TEXT, "NAME=VALUE", AT(admin_claim),
-     "claim of a JWT that does the same (default: scope=holdfast:admin)"},
+     "claim of JWTs whose callers may force-release, too (default: scope=holdfast:admin)"},
     {"rules", 0, OPTION_TEXT, "FILE", AT(rules), "access rules: lines of WHO RIGHTS NAME…"},
     {"rights-claim", 0, OPTION_TEXT, "NAME", AT(rights_claim),
      "claim of a JWT that contains rights: RIGHTS NAME…"},
@@ -49,7 +49,7 @@ static const struct option options[] = {
     {"max-streams-per-caller", 0, OPTION_NUMBER, "N", AT(max_streams_per_caller),
      "event streams per owner (default: no limit; beyond this machine 100)"},
     {"max-locks-per-caller", 0, OPTION_NUMBER, "N", AT(max_locks_per_caller),
-     "held or asked for, per owner (default: no limit; beyond this machine 100000)"},
+     "held or requested, per owner (default: no limit; beyond this machine 100000)"},
     {"max-data-per-caller", 0, OPTION_NUMBER, "BYTES", AT(max_data_per_caller),
      "stored with those (default: no limit; beyond this machine 64 MiB)"},
     {"max-lease", 0, OPTION_DURATION, "DUR", AT(max_lease_ms),
@@ -69,7 +69,7 @@ static const struct option options[] = {
     {"peer-ca", 0, OPTION_TEXT, "FILE", AT(peer_ca),
      "certificate authority of those services, instead of the system's"},
     {"drain", 0, OPTION_DURATION, "DUR", AT(drain_ms),
-     "time for requests under way to finish when stopped (default: 10s)"},
+     "time for requests in progress to finish when stopped (default: 10s)"},
     {0},
 };
 
@@ -106,7 +106,8 @@ static int set(const struct option *option, void *at, const char *name, const ch
         return 0;
     }
     if (option->kind == OPTION_FLAG && !yes)
-        code = hf__error_set(reterr, HF_ERR_INVALID, "\"%.64s\" is neither true nor false", value);
+        code = hf__error_set(reterr, HF_ERR_INVALID,
+                             "invalid value \"%.64s\": expected true or false", value);
     else code = option_set_value(option, at, option->kind == OPTION_FLAG ? NULL : value, reterr);
     if (code == 0 && option->offset == AT(no_auth))
         ((struct serve_options *)at)->no_auth_by =

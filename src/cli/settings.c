@@ -26,9 +26,9 @@ const struct option settings_options[] = {
     {"format", 0, OPTION_TEXT, "NAME", AT(format),
      "table format, if other lock clients use it too (default: holdfast)"},
     {"table", 0, OPTION_TEXT, "NAME", AT(table), "table name, instead of the store's"},
-    {"owner", 0, OPTION_TEXT, "TEXT", AT(owner), "who holds the locks (default: user@host:pid)"},
+    {"owner", 0, OPTION_TEXT, "TEXT", AT(owner), "owner of the locks (default: user@host:pid)"},
     {"lease", 0, OPTION_DURATION, "DUR", AT(lease_ms),
-     "how long a lock outlives its holder's last sign of life (default: 20s)"},
+     "how long a lock outlives its holder's last renewal (default: 20s)"},
     {"output", 'o', OPTION_TEXT, "text|json", AT(output), "output format (default: text)"},
     {"color", 0, OPTION_TEXT, "WHEN", AT(color), "auto, always or never"},
     {"quiet", 'q', OPTION_FLAG, NULL, AT(quiet), "print less"},
@@ -38,7 +38,8 @@ const struct option settings_options[] = {
      "time limit of one request (default: a fifth of the lease, at most 3s)"},
     {"poll", 0, OPTION_DURATION, "DUR", AT(poll_ms),
      "maximum time between polls of a lock (default: 1s)"},
-    {"skew", 0, OPTION_DURATION, "DUR", AT(skew_ms), "how far the clocks of clients may differ"},
+    {"skew", 0, OPTION_DURATION, "DUR", AT(skew_ms),
+     "how far clocks may differ (see man holdfast)"},
     {"key-name", 0, OPTION_TEXT, "NAME", AT(key_name), "name of the table's partition key"},
     {"key-type", 0, OPTION_TEXT, "S|N|B", AT(key_type), "type of the table's partition key"},
     {"sort-key", 0, OPTION_TEXT, "NAME=VALUE", AT(sort_key),
@@ -98,7 +99,8 @@ static int set(struct settings *settings, const struct option *option, const cha
         for (size_t i = 0; no[i]; i++) {
             if (strcmp(text, no[i]) == 0) return 0;
         }
-        code = hf__error_set(reterr, HF_ERR_INVALID, "\"%.64s\" is neither true nor false", text);
+        code = hf__error_set(reterr, HF_ERR_INVALID,
+                             "invalid value \"%.64s\": expected true or false", text);
     } else {
         code = option_set_value(option, settings, text, reterr);
     }

@@ -204,7 +204,7 @@ static int check_times(const struct hf_core_options *core, const struct hf_want 
     REFUSE_IF(want->lease_ms > 0 && !(core->format->can & HF_CAN_RENEW),
               "the format \"%s\" has no leases", core->format->name);
     REFUSE_IF(want->lease_ms < 0 || want->lease_ms > HF_LEASE_MAX_MS || lease_ms < 100,
-              "a lease of %lld ms: it must be between 100 ms and a year",
+              "invalid lease of %lld ms: must be between 100 ms and a year",
               (long long)want->lease_ms);
     REFUSE_IF(core->period_ms > lease_ms / 2,
               "a lease of %lld ms is too short for a heartbeat every %lld ms; it must be at least "
@@ -246,10 +246,10 @@ static int check_want(struct hf_client *client, const char *name, int64_t timeou
                       struct hf_want *ret, struct hf_error *reterr)
 {
     const struct hf_core_options *core = &client->core.options;
-    REFUSE_IF(!name, "no lock name");
+    REFUSE_IF(!name, "missing lock name");
     const char *refusal = core->format->refuses_name(hf__slice_str(name));
     REFUSE_IF(refusal, "lock \"%.64s\": %s", name, refusal);
-    REFUSE_IF(timeout_ms < 0, "a time-out of %lld ms: use 0 to try, HF_FOREVER to wait",
+    REFUSE_IF(timeout_ms < 0, "invalid timeout of %lld ms: use 0 to try, HF_FOREVER to wait",
               (long long)timeout_ms);
     struct hf_slice owner = hf__slice_str(options->owner);
     REFUSE_IF(options->owner &&
@@ -260,8 +260,9 @@ static int check_want(struct hf_client *client, const char *name, int64_t timeou
               "an instance is UTF-8 text of at most %d bytes", HF_INSTANCE_MAX);
     REFUSE_IF(options->data_size > 0 && !options->data, "data_size without data");
     if (options->data_size > DATA_MAX)
-        return hf__error_set(reterr, HF_ERR_LIMIT, "data of %zu bytes: at most %d fit",
-                             options->data_size, DATA_MAX);
+        return hf__error_set(reterr, HF_ERR_LIMIT,
+                             "data of %zu bytes is too long: at most %d bytes", options->data_size,
+                             DATA_MAX);
     if (options->data && !(core->format->can & HF_CAN_DATA))
         return hf__error_set(reterr, HF_ERR_UNSUPPORTED, "the format \"%s\" stores no data",
                              core->format->name);

@@ -19,7 +19,7 @@ int hf_lock_grant(const struct hf_lock *lock, char ret[HF_GRANT_SIZE], struct hf
     if (code != 0) return code;
     const struct hf_grant *grant = lock->grant;
     if (grant->state != HF_GRANT_HELD) {
-        code = hf__error_set(reterr, HF_ERR_LOST, "the lock is not held any more");
+        code = hf__error_set(reterr, HF_ERR_LOST, "the lock is no longer held");
     } else if (grant->lease->is_session) {
         code = hf__error_set(reterr, HF_ERR_UNSUPPORTED,
                              "the lock is kept by a session, which ends with its process");
@@ -56,7 +56,7 @@ static int check_lease(int64_t lease_ms, struct hf_error *reterr)
 {
     if (lease_ms == 0 || (lease_ms >= 100 && lease_ms <= HF_LEASE_MAX_MS)) return 0;
     return hf__error_set(reterr, HF_ERR_INVALID,
-                         "a lease of %lld ms: it must be between 100 ms and a year",
+                         "invalid lease of %lld ms: must be between 100 ms and a year",
                          (long long)lease_ms);
 }
 

@@ -606,7 +606,7 @@ static int start_thread(struct hf_client *client, struct hf_error *reterr)
 int hf_client_new(const struct hf_client_options *given, struct hf_client **ret,
                   struct hf_error *reterr)
 {
-    if (!given) return hf__error_set(reterr, HF_ERR_INVALID, "no options");
+    if (!given) return hf__error_set(reterr, HF_ERR_INVALID, "the options are NULL");
     if (!ret) return hf__error_set(reterr, HF_ERR_INVALID, "the pointer for the client is NULL");
     HF_OPTIONS(struct hf_client_options, options, given);
     struct hf_client *client = hf__calloc(1, sizeof *client);

@@ -210,7 +210,7 @@ static int inspect(struct hf_client *client, struct hf_inspection *inspection,
 int hf_get(struct hf_client *client, const char *name, struct hf_lock_info **ret,
            struct hf_error *reterr)
 {
-    if (!name || !ret) return hf__error_set(reterr, HF_ERR_INVALID, "no lock name");
+    if (!name || !ret) return hf__error_set(reterr, HF_ERR_INVALID, "missing lock name");
     int code = hold_for(client, name, reterr);
     if (code != 0) return code;
     const struct hf_core_options *core = &client->core.options;
@@ -244,10 +244,10 @@ int hf_force_release(struct hf_client *client, const char *name, const char *rea
                      int64_t timeout_ms, struct hf_error *reterr)
 {
     struct hf_slice why = hf__slice_str(reason);
-    if (!name) return hf__error_set(reterr, HF_ERR_INVALID, "no lock name");
+    if (!name) return hf__error_set(reterr, HF_ERR_INVALID, "missing lock name");
     if (why.len == 0 || why.len > HF_REASON_MAX || !hf__utf8_valid(why))
         return hf__error_set(reterr, HF_ERR_INVALID,
-                             "a forced release needs a reason of 1 to %d bytes", HF_REASON_MAX);
+                             "a force-release needs a reason of 1 to %d bytes", HF_REASON_MAX);
     int code = hold_for(client, name, reterr);
     if (code != 0) return code;
     pthread_mutex_lock(&client->mutex);

@@ -210,8 +210,8 @@ int hf_lock_set_data(struct hf_lock *lock, const void *data, size_t size, struct
     struct hf_client *client = lock->client;
     struct hf_job_call call;
     if (size > DATA_MAX)
-        return hf__error_set(reterr, HF_ERR_LIMIT, "data of %zu bytes: at most %d fit", size,
-                             DATA_MAX);
+        return hf__error_set(reterr, HF_ERR_LIMIT,
+                             "data of %zu bytes is too long: at most %d bytes", size, DATA_MAX);
     if (!(client->core.options.format->can & HF_CAN_DATA))
         return hf__error_set(reterr, HF_ERR_UNSUPPORTED, "the format \"%s\" stores no data",
                              client->core.options.format->name);
@@ -258,8 +258,9 @@ static int begin_release(struct hf_lock *lock, const struct hf_release_options *
 static int check_release(const struct hf_release_options *options, struct hf_error *reterr)
 {
     if (options->data && options->data_size > DATA_MAX)
-        return hf__error_set(reterr, HF_ERR_LIMIT, "data of %zu bytes: at most %d fit",
-                             options->data_size, DATA_MAX);
+        return hf__error_set(reterr, HF_ERR_LIMIT,
+                             "data of %zu bytes is too long: at most %d bytes", options->data_size,
+                             DATA_MAX);
     return 0;
 }
 
@@ -287,7 +288,7 @@ int hf_release(struct hf_lock *lock, const struct hf_release_options *given,
                struct hf_error *reterr)
 {
     HF_OPTIONS(struct hf_release_options, options, given);
-    if (!lock) return hf__error_set(reterr, HF_ERR_INVALID, "no lock");
+    if (!lock) return hf__error_set(reterr, HF_ERR_INVALID, "the lock is NULL");
     struct hf_client *client = lock->client;
     struct hf_waiter waiter;
     bool counted;

@@ -74,16 +74,17 @@ static int check_times(struct hf_core_options *o, struct hf_error *reterr)
               "a warning after %lld ms must lie between the heartbeat (%lld ms) and the lease "
               "(%lld ms)",
               (long long)o->warn_ms, period, lease);
-    REFUSE_IF(o->request_timeout_ms < 1 || o->request_timeout_ms >= lease ||
-                  o->request_timeout_ms > MOST_REQUEST_TIMEOUT_MS,
-              "a request time-out of %lld ms must be positive, shorter than the lease (%lld ms) "
-              "and at most ten minutes",
-              (long long)o->request_timeout_ms, lease);
+    REFUSE_IF(
+        o->request_timeout_ms < 1 || o->request_timeout_ms >= lease ||
+            o->request_timeout_ms > MOST_REQUEST_TIMEOUT_MS,
+        "invalid request timeout of %lld ms must be positive, shorter than the lease (%lld ms) "
+        "and at most ten minutes",
+        (long long)o->request_timeout_ms, lease);
     REFUSE_IF(o->poll_limit_ms < 1 || o->poll_limit_ms > 3600000,
-              "a poll limit of %lld ms: it must be between 1 ms and an hour",
+              "invalid poll limit of %lld ms: must be between 1 ms and an hour",
               (long long)o->poll_limit_ms);
     REFUSE_IF(o->skew_ms < 0 || o->skew_ms > 3600000,
-              "a skew of %lld ms: it must be between 0 and an hour", (long long)o->skew_ms);
+              "invalid skew of %lld ms: must be between 0 and an hour", (long long)o->skew_ms);
     REFUSE_IF(o->margin_per_mille < 1 || o->margin_per_mille > 500,
               "a drift of %d per mille: it must be between 1 and 500", o->margin_per_mille);
     return 0;
@@ -150,13 +151,13 @@ int hf__client_options(const struct hf_client_options *given, struct hf_arena *a
     const char *format_name = given->format ? given->format : "holdfast";
     const struct hf_format *format = hf__format_find(hf__slice_str(format_name));
     REFUSE_IF(!format, "unknown table format \"%s\"; see docs/FORMATS.md", format_name);
-    REFUSE_IF((unsigned)given->expiry > HF_EXPIRY_CLOCK, "no such expiry mode: %d",
+    REFUSE_IF((unsigned)given->expiry > HF_EXPIRY_CLOCK, "invalid expiry mode %d",
               (int)given->expiry);
-    REFUSE_IF((unsigned)given->session > HF_SESSION_OFF, "no such session mode: %d",
+    REFUSE_IF((unsigned)given->session > HF_SESSION_OFF, "invalid session mode %d",
               (int)given->session);
     int64_t lease_ms = or_default(given->lease_ms, LEASE_MS);
     REFUSE_IF(lease_ms < LEAST_LEASE_MS || lease_ms > HF_LEASE_MAX_MS,
-              "a lease of %lld ms: it must be between %d ms and a year", (long long)lease_ms,
+              "invalid lease of %lld ms: must be between %d ms and a year", (long long)lease_ms,
               LEAST_LEASE_MS);
     int64_t timeout_ms = lease_ms / 5 < REQUEST_TIMEOUT_MS ? lease_ms / 5 : REQUEST_TIMEOUT_MS;
     struct hf_slice owner = hf__slice_str(given->owner);

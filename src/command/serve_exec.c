@@ -25,7 +25,6 @@ int serve_run(struct cli *cli, struct serve_options *options)
         execv(path, cli->given);
         if (errno != ENOENT && errno != ENOTDIR) break;
     }
-    fprintf(stderr, "holdfast: cannot run %s: %s; is the service installed?\n", path,
-            strerror(errno));
+    fprintf(stderr, "holdfast: cannot run %s: %s; install holdfast-serve\n", path, strerror(errno));
     return errno == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
 }

@@ -177,7 +177,7 @@ static const char *refuses_name(struct hf_slice name)
     const char *colon = name.len ? memchr(name.ptr, ':', name.len) : NULL;
     size_t len = colon ? (size_t)(colon - name.ptr) : 0;
     if (!colon || !is_part(hf__slice(name.ptr, len)) || !is_part(hf__slice_skip(name, len + 1)))
-        return "this format wants NAMESPACE:NAME, each 3 to 64 of letters, digits, _ and -";
+        return "this format requires NAMESPACE:NAME, each of 3 to 64 letters, digits, _ or -";
     return NULL;
 }
 

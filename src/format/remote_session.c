@@ -43,7 +43,7 @@ static enum hf_remote_verdict ask(struct hf_remote *remote, struct hf_slice sess
     if (!hf__slice_eq(remote->lock.about, errand.name)) return HF_REMOTE_NEEDS_LOCK;
     if (revokes && !remote->may_force) return hf__remote_deny(remote, "forcing it is not allowed");
     if (!revokes && !remote->may_lock)
-        return hf__remote_deny(remote, "this lock is not yours to take");
+        return hf__remote_deny(remote, "permission denied for this lock");
     if (!find_errand(remote, session, &errand, &raw)) return HF_REMOTE_REFUSED;
     struct hf_difference one = {.added = 1};
     if (remote->owner.len) by = remote->owner;
@@ -77,7 +77,8 @@ enum hf_remote_verdict hf__remote_judge_session(struct hf_remote *remote, struct
                 hf__item_with(remote->arena, remote->changed, hf__slice_str(sets[i]), hidden);
     }
     for (size_t i = 0; i < 2 && remote->exists; i++) {
-        if (differences[i].added > 1) return hf__remote_deny(remote, "one at a time");
+        if (differences[i].added > 1)
+            return hf__remote_deny(remote, "a write may change only one holder");
         if (differences[i].added && !differences[i].removed)
             return ask(remote, session, sets[i], differences[i].new);
     }

@@ -416,9 +416,10 @@ int serve_run(struct cli *cli, struct serve_options *given)
     wait_for_end(service);
     notify("STOPPING=1");
     if (!cli->settings.quiet)
-        log_event(HF_LOG_INFO, "stop",
-                  (const char *const[]){
-                      "message", "accepting no new requests; those under way are answered", NULL});
+        log_event(
+            HF_LOG_INFO, "stop",
+            (const char *const[]){
+                "message", "accepting no new requests; requests in progress are answered", NULL});
     bool ended = hf__service_stop(service, given->drain_ms ? given->drain_ms : DRAIN_MS);
     logger_stop();
     if (!ended) _exit(EXIT_INTERNAL);

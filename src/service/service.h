@@ -89,7 +89,7 @@ struct hf_service {
     int64_t started_unix_s; /* by the wall clock */
     struct hf_loop *scribe; /* for long bodies and answers (hf__exchange_aside) */
     struct hf_events *events;
-    struct hf_peers *peers; /* NULL: none */
+    struct hf_peers *peers;    /* NULL: none */
     const char *allowed_hosts; /* accepted host names, comma-separated; NULL: none */
     int draining;              /* atomic */
     int busy;                  /* atomic: exchanges that have begun and are not finished */

@@ -441,7 +441,7 @@ static void on_turned_away(struct transfer *t)
     if (answer->code == HF_ERR_INVALID)
         hf__error_prefix(&answer->error, "this is not a holdfast service that shares its records");
     if (status == 401 && !t->engine->access->token_file)
-        hf__error_prefix(&answer->error, "the service wants a token: set --token-file");
+        hf__error_prefix(&answer->error, "the service requires a token; set --token-file");
     answer->error.code = answer->code;
     answer->unavailable = status == 503;
     if (throttled || status == 503) retry_or_finish(t, throttled);
@@ -489,7 +489,7 @@ static void learn_time(struct transfer *t)
     bool fits = hf__store_time_report(&e->time, lo_us, hi_us, t->http.sent_boot_us,
                                       t->http.received_boot_us);
     if (!fits)
-        hf__log(&e->store.log, HF_LOG_WARN, "the store's clock jumped; learning its time anew");
+        hf__log(&e->store.log, HF_LOG_WARN, "the store's clock jumped; measuring its time again");
 }
 
 static void on_answer(struct hf_http_request *request)

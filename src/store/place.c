@@ -36,7 +36,7 @@ static int check_file_system(const char *path, struct hf_error *reterr)
     for (size_t i = 0; i < sizeof remote / sizeof remote[0]; i++) {
         if ((unsigned long)info.f_type != remote[i].magic) continue;
         return hf__error_set(reterr, HF_ERR_INVALID,
-                             "%s lies on %s, where locks of other machines are not seen; choose a "
+                             "%s lies on %s, where writes of other machines go unnoticed; choose a "
                              "directory on a disk of this machine, or share locks by \"holdfast "
                              "serve\" or DynamoDB",
                              path, remote[i].name);

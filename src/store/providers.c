@@ -341,8 +341,9 @@ static int from_profile_keys(struct hf_provider_context *c, const char *profile,
     const char *secret = hf__profile_get(p, profile, "aws_secret_access_key");
     if (!id && !secret) return NOT_HERE;
     if (!id || !secret)
-        return hf__error_set(reterr, HF_ERR_CREDENTIALS,
-                             "profile %s has only half of a pair of keys", profile);
+        return hf__error_set(
+            reterr, HF_ERR_CREDENTIALS,
+            "profile %s has only one of aws_access_key_id and aws_secret_access_key", profile);
     return static_keys("profile", id, secret, hf__profile_get(p, profile, "aws_session_token"), ret,
                        reterr);
 }
@@ -352,7 +353,7 @@ static int from_profile_named(struct hf_provider_context *c, const char *name, i
 {
     if (depth > DEEPEST_CHAIN)
         return hf__error_set(reterr, HF_ERR_CREDENTIALS,
-                             "profile %s: source_profile leads in a circle", name);
+                             "profile %s: source_profile refers to itself in a cycle", name);
     /* A profile may name itself as source: then it means its own keys. */
     bool is_source = depth > 0;
     int code = is_source ? from_profile_keys(c, name, ret, reterr) : NOT_HERE;

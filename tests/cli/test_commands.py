@@ -30,12 +30,12 @@ class Grants(CommandTest):
         self.assertEqual(self.state("job"), "free")
         code, _, err = self.run_it("renew", grant)
         self.assertEqual(code, 75)
-        self.assertIn("not held any more", err)
+        self.assertIn("no longer held", err)
         self.run_ok("release", grant)  # again, as after a lost answer
         other = grant[:-1] + ("0" if grant[-1] != "0" else "1")
         code, _, err = self.run_it("release", other)
         self.assertEqual(code, 75)
-        self.assertIn("not held any more", err)
+        self.assertIn("no longer held", err)
 
     def test_in_a_script(self):
         grant = self.run_ok("acquire", "-q", "job").strip()
@@ -330,7 +330,7 @@ class Settings(CommandTest):
     def test_mistakes_are_named(self):
         config = os.path.join(self.path, "config")
         for text, says in [("stroe = x", ":1: unknown setting \"stroe\""), ("\nx", ":2: expected NAME = VALUE"),
-                           ("lease = soon", "invalid duration"), ("fencing = maybe", "neither true nor false"),
+                           ("lease = soon", "invalid duration"), ("fencing = maybe", "expected true or false"),
                            ("help = true", "unknown setting"), ("owner = \xff\n", "UTF-8"),
                            ("#" * 70000, "longer than")]:
             with open(config, "w", encoding="latin-1") as file:

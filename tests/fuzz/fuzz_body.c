@@ -35,8 +35,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (hf__percent_decode(&arena, text, true, &decoded)) {
         MUST(decoded.len <= size && hf__utf8_valid(decoded));
-        const char *refusal = hf__v1_path_refusal(&arena, decoded, decoded);
-        MUST(refusal || (decoded.len >= 3 && decoded.len <= 64));
+        struct hf_v1_problems problems;
+        hf__v1_path(&arena, decoded, decoded, &problems);
+        MUST(problems.count > 0 || arena.failed || (decoded.len >= 3 && decoded.len <= 64));
     }
     hf__arena_free(&arena);
     return 0;

@@ -107,6 +107,10 @@ class V1(ServiceTest):
             answer = self.service.get(path)
             self.assertEqual((answer.status, answer.json),
                              (400, {"message": "Validation failed", "details": [detail]}), path)
+        self.assertEqual(self.service.get("/v1/ab/lock/a.")["details"],
+                         [f"Parameter 'namespace' failed validation: Namespace {short}",
+                          f"Parameter 'lockName' failed validation: Lock name {short}",
+                          f"Parameter 'lockName' failed validation: Lock name {odd}"])
         self.assertEqual(self.service.get("/v1/" + "n" * 64 + "/lock/" + "l" * 64).status, 200)
 
     def test_bodies_are_checked_and_the_field_is_named(self):

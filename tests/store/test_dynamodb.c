@@ -435,7 +435,7 @@ TEST(what_went_wrong_quietly_is_logged)
     CHECK_STR(line, "");
     CHECK_INT(run(get()).code, 0);
     hf__store_close(store);
-    CHECK_STR(line, "the store's clock jumped; learning its time anew");
+    CHECK_STR(line, "the store's clock jumped; measuring its time again");
     line[0] = '\0';
     options.log.least = HF_LOG_ERROR; /* less is said */
     store = open_at(hf_stub_url(stub), &options);

@@ -429,7 +429,7 @@ TEST(roles_can_be_chained_and_circles_are_refused)
     CHECK_INT(hf_stub_requests(world.stub), 2);
     use_config(
         "[default]\nrole_arn = arn:a\nsource_profile = b\n[profile b]\nrole_arn = arn:b\nsource_profile = default\n");
-    expect_failure("leads in a circle");
+    expect_failure("refers to itself in a cycle");
     use_config("[default]\nrole_arn = arn:a\n");
     expect_failure("needs one of source_profile");
     use_config(

@@ -6,8 +6,8 @@
  * Peers are named by --peer, or find each other in the table: every service that is told its own URL
  * (--advertise) keeps it in one item, with an expiry, and reads the others there.
  */
-#ifndef HF_SERVICE_PEER_H
-#define HF_SERVICE_PEER_H
+#ifndef HF_SERVICE_API_PEER_H
+#define HF_SERVICE_API_PEER_H
 
 #include "service/serve.h"
 

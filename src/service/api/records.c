@@ -282,7 +282,7 @@ static void meet(struct hf_exchange *exchange, bool is_session)
         remote->may_lock = hf__may(exchange, HF_RIGHT_LOCK, key);
         remote->may_force = hf__may(exchange, HF_RIGHT_FORCE, key);
         if (hf__format_holdfast.refuses_name(key) || !(remote->may_lock || remote->may_force)) {
-            deny(exchange, "this lock is not yours to ask for");
+            deny(exchange, "permission denied for this lock");
             return;
         }
     }
@@ -371,7 +371,7 @@ static void run_on_key(struct hf_exchange *exchange)
     bool may_lock = is_session || hf__may(exchange, HF_RIGHT_LOCK, key);
     bool may_force = !is_session && hf__may(exchange, HF_RIGHT_FORCE, key);
     if (writes && !may_lock && !may_force) {
-        deny(exchange, "this lock is not yours to take");
+        deny(exchange, "permission denied for this lock");
         return;
     }
     if (!is_session && !writes && !hf__may(exchange, HF_RIGHT_READ, key)) {

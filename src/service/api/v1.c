@@ -125,12 +125,12 @@ static struct call *begin(struct hf_exchange *exchange, bool has_body, bool want
     exchange->user = call;
     call->space = exchange->parts[1];
     call->name = exchange->parts[3];
-    const char *detail = hf__v1_path_refusal(&exchange->arena, call->space, call->name);
-    if (detail) {
-        refuse(exchange, "Validation failed", &detail, 1);
+    struct hf_v1_problems problems;
+    hf__v1_path(&exchange->arena, call->space, call->name, &problems);
+    if (problems.count > 0) {
+        refuse(exchange, "Validation failed", problems.at, problems.count);
         return NULL;
     }
-    struct hf_v1_problems problems = {0};
     if (has_body)
         hf__v1_body(&exchange->arena, hf__buf_view(&exchange->body), wants_lease, &call->body,
                     &problems);

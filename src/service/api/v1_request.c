@@ -7,53 +7,9 @@ enum { NAME_LEAST = 3, NAME_MOST = 64, BODY_MOST = 64 * 1024, LEASE_MOST_S = 864
 
 /* ---- the path ---- */
 
-static const char *name_refusal(struct hf_arena *arena, const char *parameter, const char *what,
-                                struct hf_slice name)
-{
-    const char *wrong = NULL;
-    if (name.len < NAME_LEAST || name.len > NAME_MOST)
-        wrong = "must be between 3 and 64 characters long";
-    for (size_t i = 0; i < name.len && !wrong; i++) {
-        char c = name.ptr[i];
-        bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                    c == '-' || c == '_';
-        if (!good) wrong = "must be alphanumeric with dashes and underscores only";
-    }
-    if (!wrong) return NULL;
-    return hf__arena_printf(arena, "Parameter '%s' failed validation: %s %s", parameter, what,
-                            wrong)
-        .ptr;
-}
-
-const char *hf__v1_path_refusal(struct hf_arena *arena, struct hf_slice space, struct hf_slice name)
-{
-    const char *refusal = name_refusal(arena, "namespace", "Namespace", space);
-    return refusal ? refusal : name_refusal(arena, "lockName", "Lock name", name);
-}
-
-/* ---- the body ---- */
-
-static const char *const type_names[] = {
-    [HF_JSON_NOTHING] = "nothing", [HF_JSON_OBJECT] = "object", [HF_JSON_ARRAY] = "array",
-    [HF_JSON_STRING] = "string",   [HF_JSON_NUMBER] = "number", [HF_JSON_BOOL] = "boolean",
-    [HF_JSON_NULL] = "null",
-};
-
 static void tell(struct hf_v1_problems *problems, const char *text)
 {
     if (problems->count < HF_V1_PROBLEMS_MOST && text) problems->at[problems->count++] = text;
-}
-
-/* Whether the value has the type it should have. */
-static bool is_of_type(struct hf_arena *arena, struct hf_json_reader *json, const char *field,
-                       enum hf_json_type wanted, const char *name, struct hf_v1_problems *problems)
-{
-    enum hf_json_type type = hf__json_peek(json);
-    if (type == wanted) return true;
-    tell(problems,
-         hf__arena_printf(arena, "$.%s: %s found, %s expected", field, type_names[type], name).ptr);
-    hf__json_skip(json);
-    return false;
 }
 
 static bool is_word(struct hf_slice text)
@@ -65,6 +21,50 @@ static bool is_word(struct hf_slice text)
         if (!good) return false;
     }
     return text.len > 0;
+}
+
+static void check_name(struct hf_arena *arena, const char *parameter, const char *what,
+                       struct hf_slice name, struct hf_v1_problems *problems)
+{
+    const char *wrong[] = {NULL, NULL};
+    if (name.len < NAME_LEAST || name.len > NAME_MOST)
+        wrong[0] = "must be between 3 and 64 characters long";
+    if (name.len > 0 && !is_word(name))
+        wrong[1] = "must be alphanumeric with dashes and underscores only";
+    for (int i = 0; i < 2; i++) {
+        if (!wrong[i]) continue;
+        tell(problems, hf__arena_printf(arena, "Parameter '%s' failed validation: %s %s", parameter,
+                                        what, wrong[i])
+                           .ptr);
+    }
+}
+
+void hf__v1_path(struct hf_arena *arena, struct hf_slice space, struct hf_slice name,
+                 struct hf_v1_problems *ret)
+{
+    *ret = (struct hf_v1_problems){0};
+    check_name(arena, "namespace", "Namespace", space, ret);
+    check_name(arena, "lockName", "Lock name", name, ret);
+}
+
+/* ---- the body ---- */
+
+static const char *const type_names[] = {
+    [HF_JSON_NOTHING] = "nothing", [HF_JSON_OBJECT] = "object", [HF_JSON_ARRAY] = "array",
+    [HF_JSON_STRING] = "string",   [HF_JSON_NUMBER] = "number", [HF_JSON_BOOL] = "boolean",
+    [HF_JSON_NULL] = "null",
+};
+
+/* Whether the value has the type it should have. */
+static bool is_of_type(struct hf_arena *arena, struct hf_json_reader *json, const char *field,
+                       enum hf_json_type wanted, const char *name, struct hf_v1_problems *problems)
+{
+    enum hf_json_type type = hf__json_peek(json);
+    if (type == wanted) return true;
+    tell(problems,
+         hf__arena_printf(arena, "$.%s: %s found, %s expected", field, type_names[type], name).ptr);
+    hf__json_skip(json);
+    return false;
 }
 
 static void take_instance(struct hf_arena *arena, struct hf_json_reader *json, struct hf_slice *ret,

@@ -41,7 +41,7 @@ static int parse_header(struct hf_arena *arena, struct hf_slice text, struct hf_
         if (hf__slice_is(key, "alg")) hf__json_string(&json, &algorithm);
         else if (hf__slice_is(key, "kid")) hf__json_string(&json, &ret->key_id);
         else if (hf__slice_is(key, "crit") || hf__slice_is(key, "zip"))
-            return malformed(reterr, "its header asks for something that is not supported");
+            return malformed(reterr, "its header requires an unsupported extension");
         else hf__json_skip(&json);
     }
     if (hf__json_finish(&json) != 0) return malformed(reterr, "its header is not JSON");
@@ -186,7 +186,7 @@ int hf__jwt_parse(struct hf_arena *arena, struct hf_slice token, const struct hf
 {
     struct hf_slice header, claims;
     *ret = (struct hf_jwt){0};
-    if (token.len > HF_JWT_MAX_SIZE) return malformed(reterr, "it is too long");
+    if (token.len > HF_JWT_MAX_SIZE) return malformed(reterr, "the token is too long");
     const char *first = token.len ? memchr(token.ptr, '.', token.len) : NULL;
     if (!first) /* it may have been meant for the tokens file */
         return hf__error_set(reterr, HF_ERR_DENIED, "unknown token, and not a JWT");
