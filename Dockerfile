@@ -3,7 +3,7 @@
 FROM debian:12-slim AS build
 RUN apt-get update \
  && apt-get install -y --no-install-recommends gcc cmake ninja-build make pkg-config libc6-dev \
-    libcurl4-gnutls-dev libgnutls28-dev nettle-dev libsqlite3-dev \
+    libcurl4-gnutls-dev libgnutls28-dev nettle-dev libsqlite3-dev python3 \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .

@@ -42,7 +42,7 @@ endef
 
 all:
 	@tools/setup build
-	$(call build,release,holdfast holdfast_static holdfast_command examples)
+	$(call build,release,holdfast holdfast_static holdfast_command holdfast_pages examples)
 	@echo "the command is build/release/src/holdfast, the library beside it"
 
 run:
@@ -81,7 +81,7 @@ bench:
 install:
 	@tools/setup build
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX="$(PREFIX)" >/dev/null
-	$(call build,release,holdfast holdfast_static holdfast_command)
+	$(call build,release,holdfast holdfast_static holdfast_command holdfast_pages)
 	@DESTDIR="$(DESTDIR)" cmake --install build/release --component holdfast
 
 format:

@@ -67,10 +67,17 @@ for file in "$work/usr/bin/holdfast" "$(find "$work/usr" -name holdfast-serve -t
         grep -qE "$fact" <<<"$facts" || { echo "${file##*/} lacks $fact"; exit 1; }
     done
 done
-# The command, its pages and its completion.
+# The command, its pages and its completions.
 "$work/usr/bin/holdfast" --store "file:$work/locks.db" run job true
 for page in "$source"/man/*; do
     find "$work/usr" -path "*/man*/${page##*/}" | grep -q . || { echo "${page##*/} is not installed"; exit 1; }
 done
+for name in $exported; do
+    [ -f "$work/usr/share/man/man3/$name.3" ] || { echo "$name has no man page"; exit 1; }
+done
+for command in $("$work/usr/bin/holdfast" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+    [ -f "$work/usr/share/man/man1/holdfast-$command.1" ] || { echo "$command has no man page"; exit 1; }
+done
+! grep -rlE 'docs/[A-Z]+\.md|\.\\" [A-Z]' "$work/usr/share/man" || { echo "not filled in"; exit 1; }
 find "$work/usr" -path '*/bash-completion/completions/holdfast' | grep -q .
 echo "the package is fine"

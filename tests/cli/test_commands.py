@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -486,20 +487,15 @@ class Help(CommandTest):
                 self.assertLessEqual(len(line), 90, line)
         self.assertRegex(self.run_ok("--version"), r"^holdfast \d+\.\d+\.\d+\n$")
 
-    def test_pages_and_completion_know_every_option(self):
-        root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        general = read(os.path.join(root, "man", "holdfast.1"))
-        completion = read(os.path.join(root, "completions", "holdfast.bash"))
-        for option in re.findall(r"--([a-z-]+)", self.run_ok("--help").split("Examples:")[0]):
-            self.assertIn(option.replace("-", "\\-"), general)
-            self.assertIn("--" + option, completion)
-        for command in self.COMMANDS:
-            page = read(os.path.join(root, "man", f"holdfast-{command}.1"))
-            self.assertIn(command, completion)
-            text = self.run_ok(command, "--help").split("Options:")
-            for option in re.findall(r"(?m)^ .*--([a-z-]+)", text[1].split("Examples:")[0]) if text[1:] else []:
-                self.assertIn(option.replace("-", "\\-"), page, command)
-                self.assertIn("--" + option, completion)
+    def test_pages_know_every_option(self):
+        with tempfile.TemporaryDirectory() as pages:
+            root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+            subprocess.run([os.path.join(root, "tools", "man"), "--version", "0", "--docdir", "/doc", pages], check=True)
+            for command in [""] + self.COMMANDS:
+                page = read(os.path.join(pages, f"holdfast-{command}.1".replace("-.", ".")))
+                text = re.split("Options.*:", self.run_ok(*command.split(), "--help").split("Examples:")[0])
+                for option in re.findall(r"(?m)^ .*--([a-z-]+)", text[1]) if text[1:] else []:
+                    self.assertIn('\\-\\-' + option.replace("-", "\\-") + '"', page, command)
 
 
 if __name__ == "__main__":
