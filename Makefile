@@ -15,7 +15,7 @@
 #   make interop    run beside the original lock clients, on DynamoDB Local
 #   make page       test the service's page in Chromium
 #   make openapi    test the service against its OpenAPI document, and clients generated from it
-#   make packaging  check manifests, templates and alert rules against their schemas
+#   make packaging  check manifests, templates, alert rules, man pages and shell completion
 #   make fuzz       run each fuzz target for FUZZ_SECONDS (default 10)
 #   make analyze    build with gcc -fanalyzer
 #   make clean      remove build/, including the test servers installed there
@@ -72,6 +72,9 @@ packaging:
 	@build/servers/packaging/bin/kubernetes-validate --strict --quiet packaging/kubernetes/*.yaml
 	@build/servers/packaging/bin/cfn-lint packaging/aws/*.yaml
 	@promtool check rules packaging/prometheus/*.yaml
+	$(call build,release,holdfast_command holdfast_pages)
+	@tests/packaging/test_pages build/release/man
+	@HOLDFAST_COMMAND=build/release/src/holdfast python3 tests/packaging/test_completion.py
 
 bench:
 	@tools/setup bench

@@ -79,5 +79,7 @@ for command in $("$work/usr/bin/holdfast" --help | sed -n '/^Commands:/,/^$/s/^ 
     [ -f "$work/usr/share/man/man1/holdfast-$command.1" ] || { echo "$command has no man page"; exit 1; }
 done
 ! grep -rlE 'docs/[A-Z]+\.md|\.\\" [A-Z]' "$work/usr/share/man" || { echo "not filled in"; exit 1; }
-find "$work/usr" -path '*/bash-completion/completions/holdfast' | grep -q .
+for file in bash-completion/completions/holdfast zsh/site-functions/_holdfast fish/vendor_completions.d/holdfast.fish; do
+    [ -f "$work/usr/share/$file" ] || { echo "$file is not installed"; exit 1; }
+done
 echo "the package is fine"
