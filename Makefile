@@ -5,6 +5,8 @@
 #   make test       build and run all tests (installs missing packages)
 #   make bench      run the benchmarks, and print a table
 #   make install    install under PREFIX (default /usr/local), within DESTDIR
+#   make uninstall  remove what make install has installed, with the same PREFIX and DESTDIR
+#   make dist       make release tarballs in build/dist: the sources, and the command for this kind of machine
 #   make format     format the sources
 #   make lint       check format and banned functions, and build with both compilers, warnings as errors
 #   make asan tsan  run the tests with sanitizers
@@ -29,7 +31,7 @@ JOBS ?= $(shell nproc)
 
 SCHEDULES ?= 100000
 
-.PHONY: all run test page openapi packaging bench install format lint asan tsan valgrind attack \
+.PHONY: all run test page openapi packaging bench install uninstall dist format lint asan tsan valgrind attack \
 	sim sim-mutants interop fuzz analyze clean
 
 # $(call build,PRESET[,TARGET]): configures once, then builds.
@@ -86,6 +88,17 @@ install:
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX="$(PREFIX)" >/dev/null
 	$(call build,release,holdfast holdfast_static holdfast_command holdfast_pages)
 	@DESTDIR="$(DESTDIR)" cmake --install build/release --component holdfast
+
+uninstall:
+	@tools/setup build
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX="$(PREFIX)" >/dev/null
+	$(call build,release,holdfast holdfast_static holdfast_command holdfast_pages)
+	@tools/uninstall build/release "$(DESTDIR)"
+
+dist:
+	@tools/setup build
+	$(call build,static,holdfast holdfast_static holdfast_command holdfast_pages)
+	@tools/dist build/static build/dist
 
 format:
 	@tools/setup lint
