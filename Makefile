@@ -17,7 +17,7 @@
 #   make interop    run beside the original lock clients, on DynamoDB Local
 #   make page       test the service's page in Chromium
 #   make openapi    test the service against its OpenAPI document, and clients generated from it
-#   make packaging  check manifests, templates, alert rules, man pages and shell completion
+#   make packaging  check manifests, templates, alert rules, units, man pages and shell completion
 #   make fuzz       run each fuzz target for FUZZ_SECONDS (default 10)
 #   make analyze    build with gcc -fanalyzer
 #   make clean      remove build/, including the test servers installed there
@@ -74,8 +74,9 @@ packaging:
 	@build/servers/packaging/bin/kubernetes-validate --strict --quiet packaging/kubernetes/*.yaml
 	@build/servers/packaging/bin/cfn-lint packaging/aws/*.yaml
 	@promtool check rules packaging/prometheus/*.yaml
-	$(call build,release,holdfast_command holdfast_pages)
+	$(call build,release,holdfast holdfast_static holdfast_command holdfast_pages)
 	@tests/packaging/test_pages build/release/man
+	@tests/packaging/test_units build/release
 	@HOLDFAST_COMMAND=build/release/src/holdfast python3 tests/packaging/test_completion.py
 
 bench:
