@@ -7,6 +7,8 @@
 #   make install    install under PREFIX (default /usr/local), within DESTDIR
 #   make uninstall  remove what make install has installed, with the same PREFIX and DESTDIR
 #   make dist       make release tarballs in build/dist: the sources, and the command for this kind of machine
+#   make deb        build the Debian packages in build/deb, and check them with lintian
+#   make deb-test   install them in a clean chroot, use them, and purge them (root)
 #   make format     format the sources
 #   make lint       check format and banned functions, and build with both compilers, warnings as errors
 #   make asan tsan  run the tests with sanitizers
@@ -31,7 +33,7 @@ JOBS ?= $(shell nproc)
 
 SCHEDULES ?= 100000
 
-.PHONY: all run test page openapi packaging bench install uninstall dist format lint asan tsan valgrind attack \
+.PHONY: all run test page openapi packaging bench install uninstall dist deb deb-test format lint asan tsan valgrind attack \
 	sim sim-mutants interop fuzz analyze clean
 
 # $(call build,PRESET[,TARGET]): configures once, then builds.
@@ -100,6 +102,13 @@ dist:
 	@tools/setup build
 	$(call build,static,holdfast holdfast_static holdfast_command holdfast_pages)
 	@tools/dist build/static build/dist
+
+deb:
+	@tools/setup deb
+	@JOBS=$(JOBS) tools/deb build/deb
+
+deb-test: deb
+	@tests/packaging/test_deb build/deb
 
 format:
 	@tools/setup lint
