@@ -19,7 +19,7 @@
 #   make interop    run beside the original lock clients, on DynamoDB Local
 #   make page       test the service's page in Chromium
 #   make openapi    test the service against its OpenAPI document, and clients generated from it
-#   make packaging  check manifests, templates, alert rules, units, man pages and shell completion
+#   make packaging  check manifests, templates, policies, alert rules, units, man pages and shell completion
 #   make fuzz       run each fuzz target for FUZZ_SECONDS (default 10)
 #   make analyze    build with gcc -fanalyzer
 #   make clean      remove build/, including the test servers installed there
@@ -79,7 +79,8 @@ packaging:
 	$(call build,release,holdfast holdfast_static holdfast_command holdfast_pages)
 	@tests/packaging/test_pages build/release/man
 	@tests/packaging/test_units build/release
-	@HOLDFAST_COMMAND=build/release/src/holdfast python3 tests/packaging/test_completion.py
+	@for test in policies completion; do echo "$$test:" && \
+		HOLDFAST_COMMAND=build/release/src/holdfast build/servers/packaging/bin/python -W ignore tests/packaging/test_$$test.py || exit 1; done
 
 bench:
 	@tools/setup bench
