@@ -79,7 +79,7 @@ packaging:
 	$(call build,release,holdfast holdfast_static holdfast_command holdfast_pages)
 	@tests/packaging/test_pages build/release/man
 	@tests/packaging/test_units build/release
-	@for test in policies completion; do echo "$$test:" && \
+	@for test in image policies completion; do echo "$$test:" && \
 		HOLDFAST_COMMAND=build/release/src/holdfast build/servers/packaging/bin/python -W ignore tests/packaging/test_$$test.py || exit 1; done
 
 bench:
