@@ -8,7 +8,7 @@
 #   make uninstall  remove what make install has installed, with the same PREFIX and DESTDIR
 #   make dist       make release tarballs in build/dist: the sources, and the command for this kind of machine
 #   make deb        build the Debian packages in build/deb, and check them with lintian
-#   make deb-test   install them in a clean chroot, use them, and purge them (root)
+#   make deb-test   install them in a clean chroot, use them, purge them; and boot the service under systemd (root)
 #   make format     format the sources
 #   make lint       check format and banned functions, and build with both compilers, warnings as errors
 #   make asan tsan  run the tests with sanitizers
@@ -110,6 +110,7 @@ deb:
 
 deb-test: deb
 	@tests/packaging/test_deb build/deb
+	@tests/packaging/test_boot build/deb
 
 format:
 	@tools/setup lint
