@@ -22,7 +22,7 @@
  *     What was sent before a call answers nothing that the call asks.
  * M5  A grant that others ask for is given back only by the program that made it (the mark in the
  *     grant tells). Other programs may not know a grant that its holder relies on. An intent is
- *     withdrawn by any of them. A call that is repeated replaces the grant that it got before.
+ *     withdrawn by any of them.
  * M6  The end that its caller asks for names the version it has seen, and leaves a mark (N3 of
  *     holdfast_session.c): neither a late copy of its creation nor one of its end does any harm.
  */

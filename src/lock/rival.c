@@ -232,19 +232,6 @@ static bool is_orphan_of_ours(const struct hf_core *core, const struct hf_attemp
     return !hf__session_is_common(core, session) || hf__grant_is_marked(core, grant);
 }
 
-/*
- * A grant that the same call has got for the same session, through another service: nobody was told
- * of it, or the same caller was. It is replaced by a new one, which no service gives back.
- */
-static bool is_of_same_call(const struct hf_attempt *attempt, const struct hf_rival *rival)
-{
-    const struct hf_want *want = &attempt->want;
-    return want->session && want->limit == 0 && rival->kind == HF_HOLD_EXCLUSIVE &&
-           hf__id_is(&want->session->id, rival->holder.session) &&
-           hf__grant_is_of_call(want, rival->holder.grant) &&
-           !hf__name_cares_for(attempt->name, rival->holder.grant);
-}
-
 /* Of a session that nobody else acts for, we need not read the record. */
 static bool is_alive_here(const struct hf_core *core, struct hf_slice id)
 {
@@ -263,7 +250,7 @@ void hf__rivals_examine(struct hf_core *core, struct hf_attempt *attempt, int64_
             rival->dead = verdict.dead;
             if (verdict.judge_at_us < attempt->judge_at_us)
                 attempt->judge_at_us = verdict.judge_at_us;
-        } else if (is_orphan_of_ours(core, attempt, rival) || is_of_same_call(attempt, rival)) {
+        } else if (is_orphan_of_ours(core, attempt, rival)) {
             rival->dead = true;
         } else if (is_alive_here(core, session)) {
             rival->dead = false;

@@ -77,19 +77,6 @@ class Sessions(Any):
         self.assertEqual(lock.status, 200, lock)
         self.assertEqual(self.a.get("/v2/locks/job")["instance"], "pod-7")
 
-    def test_a_call_whose_answer_was_lost_with_its_service_can_be_repeated(self):
-        session = self.open(self.a, 20000)
-        body = {"session": session, "idempotency_key": "k"}
-        lost = self.a.post("/v2/locks/job/acquire", body)
-        self.assertEqual(lost.status, 200, lost)  # but suppose that nobody has heard of it
-        self.restart(0, signal.SIGKILL)
-        again = self.b.post("/v2/locks/job/acquire", body)
-        self.assertEqual((again.status, again["session"]), (200, session), again)
-        self.assertGreater(again["token"], lost["token"])
-        self.assertEqual(self.c.post("/v2/locks/job/renew", {"grant": lost["grant"]}).status, 409)
-        self.assertEqual(self.c.post("/v2/locks/job/acquire", {**body, "idempotency_key": "other"}).status, 423)
-        self.assertEqual(self.c.post("/v2/locks/job/release", {"grant": again["grant"]}).status, 200)
-
     def test_a_writer_that_waited_at_a_dead_service_keeps_nobody_out(self):
         readers, writer = self.open(self.b, 20000), self.open(self.a)
         reader = self.b.post("/v2/locks/doc/acquire", {"session": readers, "mode": "shared"})

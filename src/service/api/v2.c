@@ -470,7 +470,7 @@ static bool identify(const struct hf_entry *entry, struct hf_id *ret)
 {
     const char *const texts[] = {entry->owner, entry->name, entry->key};
     struct hf_buf all;
-    if (!entry->key) return false;
+    if (!entry->key || entry->session) return false;
     hf__buf_init(&all, 8 * 1024);
     for (int i = 0; i < 3; i++) hf__buf_add(&all, texts[i], strlen(texts[i]) + 1);
     bool good = !all.failed;
