@@ -392,14 +392,18 @@ int hf_acquire_async(struct hf_client *client, const char *name, int64_t timeout
                      struct hf_acquisition **ret, struct hf_error *reterr);
 /* The result is then HF_ERR_CANCELLED, unless there already was one. */
 void hf_acquisition_cancel(struct hf_acquisition *acquisition);
+/* Frees the handle; the acquisition itself goes on. NULL is ignored. */
 void hf_acquisition_free(struct hf_acquisition *acquisition);
 
+/* The name of the lock. Valid while there is a reference to the lock. */
 const char *hf_lock_name(const struct hf_lock *lock);
+/* The owner of the lock. Valid while there is a reference to the lock. */
 const char *hf_lock_owner(const struct hf_lock *lock);
 /* The fencing token; 0 in a format without tokens. */
 int64_t hf_lock_token(const struct hf_lock *lock);
 /* How long the lock is certain to be held from now on; 0: no longer held. */
 int64_t hf_lock_left_ms(const struct hf_lock *lock);
+/* True while hf_lock_left_ms is greater than 0. False for NULL. */
 bool hf_lock_is_held(const struct hf_lock *lock);
 /* Why the lock ended; HF_REASON_NONE while it is held or being released. */
 enum hf_reason hf_lock_reason(const struct hf_lock *lock);
@@ -437,6 +441,7 @@ int hf_release(struct hf_lock *lock, const struct hf_release_options *options,
 int hf_release_async(struct hf_lock *lock, const struct hf_release_options *options,
                      struct hf_error *reterr);
 
+/* Adds a reference to the lock, and returns the lock. */
 struct hf_lock *hf_lock_ref(struct hf_lock *lock);
 /*
  * Dropping the last reference to a held lock abandons it: the lock is not renewed any
@@ -532,6 +537,7 @@ struct hf_lock_info {
 /* Reads a lock without acquiring it. HF_ERR_ABSENT: never held, or only long ago. Waits. */
 int hf_get(struct hf_client *client, const char *name, struct hf_lock_info **ret,
            struct hf_error *reterr);
+/* Frees what hf_get returned. NULL is ignored. */
 void hf_lock_info_free(struct hf_lock_info *info);
 
 struct hf_list_options {
@@ -553,6 +559,7 @@ struct hf_list_page {
 /* A page may be empty without being the last. Waits. */
 int hf_list(struct hf_client *client, const struct hf_list_options *options,
             struct hf_list_page **ret, struct hf_error *reterr);
+/* Frees a page. NULL is ignored. */
 void hf_list_page_free(struct hf_list_page *page);
 
 /*
@@ -634,6 +641,7 @@ struct hf_table_options {
  */
 int hf_table_create(struct hf_client *client, const struct hf_table_options *options,
                     struct hf_error *reterr);
+/* Reads the state of the client's table; a table that is missing is not an error. Waits. */
 int hf_table_describe(struct hf_client *client, struct hf_table_status *ret,
                       struct hf_error *reterr);
 /*
@@ -666,6 +674,7 @@ struct hf_store_info {
 /* Finds credentials, if the store needs them. Free the result. Waits. */
 int hf_store_describe(struct hf_client *client, struct hf_store_info **ret,
                       struct hf_error *reterr);
+/* Frees what hf_store_describe returned. NULL is ignored. */
 void hf_store_info_free(struct hf_store_info *info);
 
 /* What a table format can do; docs/FORMATS.md. */

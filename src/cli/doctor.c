@@ -151,13 +151,25 @@ static void scratch_name(const struct settings *settings, char ret[64])
     else snprintf(ret, 64, "doctor:scratch");
 }
 
+/* AWS names the action that it has denied; other stores may not. */
+static bool names_action(const struct hf_error *error, char ret[64])
+{
+    const char *at = strstr(error->message, "dynamodb:");
+    size_t len = at ? strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ:") : 0;
+    if (len <= strlen("dynamodb:") || len >= 64) return false;
+    memcpy(ret, at, len);
+    ret[len] = '\0';
+    return true;
+}
+
 static bool try_permission(struct examination *exam, int code, const struct hf_error *error,
                            const char *what, const char *action)
 {
+    char named[64];
     if (code == 0) return true;
     if (code == HF_ERR_DENIED)
         report(exam, VERDICT_FAIL, "permissions", "cannot %s: %s; allow %s", what, error->message,
-               action);
+               names_action(error, named) ? named : action);
     else report(exam, VERDICT_FAIL, "permissions", "cannot %s: %s", what, error->message);
     return false;
 }
@@ -172,8 +184,11 @@ static void check_permissions(struct examination *exam, struct hf_client *client
     char name[64];
     scratch_name(&exam->cli->settings, name);
     int code = hf_acquire(client, name, SCRATCH_MS, NULL, &lock, &error);
+    const char *format = exam->cli->settings.format;
+    bool native = !format || strcmp(format, "holdfast") == 0;
     if (!try_permission(exam, code, &error, "acquire a lock",
-                        "dynamodb:UpdateItem and dynamodb:PutItem"))
+                        native ? "dynamodb:UpdateItem"
+                               : "dynamodb:UpdateItem and dynamodb:PutItem"))
         return;
     bool good = true;
     if (hf_lock_renew(lock, &error) != 0 && error.code != HF_ERR_UNSUPPORTED)
@@ -295,7 +310,15 @@ static void examine(struct examination *exam)
     struct hf_client *client;
     struct hf_error error;
     const struct settings *settings = &exam->cli->settings;
-    report(exam, VERDICT_OK, "settings", "store %s (%s)", settings->store, settings->store_from);
+    if (strcmp(settings->store_from, "default") != 0)
+        report(exam, VERDICT_OK, "settings", "store %s (%s)", settings->store,
+               settings->store_from);
+    else
+        report(
+            exam, VERDICT_WARN, "settings",
+            "store %s (default), which only this user on this machine uses; to exclude others as "
+            "well, set --store or HOLDFAST_STORE",
+            settings->store);
     if (cli_open(exam->cli, &(struct client_use){0}, &client, &error) != 0) {
         report(exam, VERDICT_FAIL, "store", "%s", error.message);
         return;

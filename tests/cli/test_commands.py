@@ -359,6 +359,9 @@ class Settings(CommandTest):
         command = os.path.join(self.path, "holdfast")  # the build directory may not be for everybody
         shutil.copy(HOLDFAST, command)
         env = {"HOME": home, "PATH": os.environ["PATH"]}
+        said = subprocess.run([command, "doctor"], env=env, user=NOBODY, group=NOBODY, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=ENOUGH)
+        self.assertRegex(said.stdout, r"(?m)^warn  settings .*\(default\), which only this user")
         done = subprocess.run([command, "run", "job", "true"], env=env, user=NOBODY, group=NOBODY,
                               extra_groups=[], capture_output=True, text=True, timeout=ENOUGH)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
