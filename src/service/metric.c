@@ -20,6 +20,19 @@ void hf__observe(struct hf_histogram *histogram, int64_t us)
     __atomic_fetch_add(&histogram->sum_us, us > 0 ? (uint64_t)us : 0, __ATOMIC_RELAXED);
 }
 
+/* Several threads may do this at once; a number that gets lost does no harm. */
+void hf__metric_store(struct hf_metrics *metrics, int64_t took_us, bool failed, int64_t now_us)
+{
+    int64_t before = __atomic_load_n(&metrics->store_us, __ATOMIC_RELAXED);
+    int64_t since = __atomic_load_n(&metrics->store_failing_us, __ATOMIC_RELAXED);
+    if (!failed) {
+        int64_t mean = before ? before + (took_us - before) / 16 : took_us;
+        __atomic_store_n(&metrics->store_us, mean > 0 ? mean : 1, __ATOMIC_RELAXED);
+    }
+    if (failed && !since) since = now_us;
+    __atomic_store_n(&metrics->store_failing_us, failed ? since : 0, __ATOMIC_RELAXED);
+}
+
 /* Requests without a route are counted after the last one. */
 void hf__metric_request(struct hf_metrics *metrics, ptrdiff_t route, int status, int64_t us)
 {

@@ -36,6 +36,8 @@ struct hf_metrics {
     int64_t streams;
     int64_t peers;
     int64_t data_bytes; /* stored with locks that are held or asked for */
+    int64_t store_us;          /* how long the store took lately, on average */
+    int64_t store_failing_us;  /* since when it has only failed, on the boot clock; 0: it answers */
 };
 
 static inline void hf__count(uint64_t *counter)
@@ -51,6 +53,8 @@ static inline void hf__gauge(int64_t *gauge, int64_t by)
 /* route -1: none. */
 void hf__metric_request(struct hf_metrics *metrics, ptrdiff_t route, int status, int64_t us);
 void hf__observe(struct hf_histogram *histogram, int64_t us);
+/* The store has answered. */
+void hf__metric_store(struct hf_metrics *metrics, int64_t took_us, bool failed, int64_t now_us);
 
 /* ---- process.c ---- */
 

@@ -62,9 +62,11 @@ static void observe(void *user, const struct hf_call *call)
 {
     struct hf_service *service = user;
     const struct hf_answer *answer = &call->answer;
-    hf__observe(&service->metrics.store, answer->received_boot_us - answer->first_sent_boot_us);
-    if (answer->code != 0 && answer->code != HF_ERR_CONDITION)
-        hf__count(&service->metrics.store_errors);
+    int64_t took_us = answer->received_boot_us - answer->first_sent_boot_us;
+    bool failed = answer->code != 0 && answer->code != HF_ERR_CONDITION;
+    hf__observe(&service->metrics.store, took_us);
+    hf__metric_store(&service->metrics, took_us, failed, answer->received_boot_us);
+    if (failed) hf__count(&service->metrics.store_errors);
     if (answer->code == HF_ERR_FULL) __atomic_store_n(&service->full, true, __ATOMIC_RELAXED);
     if (!answer->store.known) return;
     pthread_mutex_lock(&service->time_mutex);

@@ -86,7 +86,7 @@ class Commands(Guest):
         self.assertEqual(self.run_as(service, "alice", "run", "jobs/a", "true").returncode, 0)
         denied = self.run_as(service, "bob", "run", "jobs/a", "true")
         self.assertEqual(denied.returncode, 69)
-        self.assertIn("not yours to take", denied.stderr)
+        self.assertIn("permission denied for this lock", denied.stderr)
         self.assertNotIn("jobs/a", self.run_as(service, "bob", "list", "--all").stdout)
         self.assertIn("jobs/a", self.run_as(service, "alice", "list", "--all").stdout)
         grant = self.run_as(service, "alice", "acquire", "jobs/b", "-q").stdout.strip()

@@ -193,6 +193,31 @@ static void renewed_before(struct sim_world *world)
     use_ended(world, pair);
 }
 
+/* A copy of a session's creation lands after its end; whoever repeats a call need not know that. */
+static void created_late(struct sim_world *world)
+{
+    struct pair pair = make_services(world);
+    struct sim_caller *caller = &world->callers[0];
+    world->rule_count = 0;
+    world->rules[world->rule_count++] = (struct sim_rule){
+        .client = pair.holder,
+        .kind = HF_REQUEST_SESSION,
+        .until_t = 50 * MS,
+        .most = 1,
+        .copy_delay_us = 300 * MS,
+    };
+    sim_caller_calls(caller, SIM_CALL_OPEN, pair.holder);
+    sim_run_until(world, 20 * MS);
+    sim_caller_calls(caller, SIM_CALL_ACQUIRE, pair.holder);
+    sim_run_until(world, 50 * MS);
+    sim_caller_calls(caller, SIM_CALL_END_SESSION, pair.challenger);
+    sim_run_until(world, 400 * MS);
+    caller->grant = caller->last;
+    caller->in_session = true;
+    sim_caller_calls(caller, SIM_CALL_RENEW, pair.challenger);
+    sim_run_until(world, 6 * SIM_SECOND);
+}
+
 static const struct {
     const char *name;
     void (*run)(struct sim_world *world);
@@ -205,6 +230,7 @@ static const struct {
     {"a takeover that takes its time", ended_too_late, 2},
     {"a session that was ended elsewhere", ended_elsewhere, 1},
     {"a renewal that was sent before the session's end", renewed_before, 1},
+    {"a session's creation that lands after its end", created_late, 1},
 };
 
 int sim_directed_count(void)

@@ -125,6 +125,9 @@ static void deliver(struct sim_world *world, struct sim_message *message, bool i
     if (rule) {
         sim_trace(world, "   (a rule: %s)", rule->drop ? "dropped" : "delayed");
         if (rule->drop) return;
+        if (rule->copy_delay_us)
+            sim_at(world, world->t + rule->copy_delay_us, NULL, arrive, message)->number =
+                message->request->kind | 1 << 8;
         delay += rule->request_delay_us;
         message->answer_delay_us = rule->answer_delay_us;
     }

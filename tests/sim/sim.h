@@ -240,6 +240,7 @@ struct sim_rule {
     bool drop;
     int64_t request_delay_us;
     int64_t answer_delay_us;
+    int64_t copy_delay_us; /* a copy arrives after this time; 0: none */
 };
 
 struct sim_world {

@@ -15,7 +15,9 @@
 
 EMBED(html, "page.html");
 EMBED(css, "page.css");
-EMBED(js, "page.js");
+/* One script, of parts that need no loader. */
+EMBED(js, "text.js\"\n.incbin \"" HF_PAGE_DIR "/table.js\"\n.incbin \"" HF_PAGE_DIR
+          "/tiles.js\"\n.incbin \"" HF_PAGE_DIR "/detail.js\"\n.incbin \"" HF_PAGE_DIR "/live.js");
 EMBED(openapi, "openapi.yaml");
 
 static void give(struct hf_exchange *exchange, const char *type, const char *begin, const char *end)

@@ -836,6 +836,18 @@ void hf__v2_force(struct hf_exchange *exchange)
     if (code != 0) forced(exchange, code, &error);
 }
 
+/* What the page shows of the service itself. */
+static void put_state(struct hf_json_writer *json, struct hf_service *service)
+{
+    int64_t failing_us = __atomic_load_n(&service->metrics.store_failing_us, __ATOMIC_RELAXED);
+    hf__put_text(json, "version", HF_VERSION_STRING);
+    hf__put_text(json, "store", service->store->embedded ? "embedded" : "dynamodb");
+    hf__put_number(json, "store_us", __atomic_load_n(&service->metrics.store_us, __ATOMIC_RELAXED));
+    if (failing_us > 0)
+        hf__put_number(json, "store_failing_ms",
+                       (hf__service_now_us(service) - failing_us) / 1000);
+}
+
 void hf__v2_whoami(struct hf_exchange *exchange)
 {
     struct hf_json_writer json;
@@ -847,5 +859,6 @@ void hf__v2_whoami(struct hf_exchange *exchange)
     hf__put_number(
         &json, "now_unix_ms",
         (now.known ? now.lo_unix_us : hf__clock_wall_us(exchange->service->store->clock)) / 1000);
+    put_state(&json, exchange->service);
     hf__answer_end(exchange, &json);
 }
