@@ -108,8 +108,9 @@ def others(page):
 
 
 def is_run_elsewhere(command):
-    """Commands for AWS, and services; test_commands_for_aws runs them."""
-    return re.match(r"(\w+=\S+ +)*holdfast ", command) and ("dynamodb://" in command or " serve " in command)
+    """Commands for AWS, and services, without others beside them; test_commands_for_aws runs them."""
+    return (re.match(r"(\w+=\S+ +)*holdfast ", command) and ("dynamodb://" in command or " serve " in command) and
+            not re.search(r"[&;|]( |$)", command))
 
 
 class Values:
