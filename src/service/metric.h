@@ -35,9 +35,9 @@ struct hf_metrics {
     int64_t sessions;
     int64_t streams;
     int64_t peers;
-    int64_t data_bytes; /* stored with locks that are held or asked for */
-    int64_t store_us;          /* how long the store took lately, on average */
-    int64_t store_failing_us;  /* since when it has only failed, on the boot clock; 0: it answers */
+    int64_t data_bytes;       /* stored with locks that are held or asked for */
+    int64_t store_us;         /* how long the store took lately, on average */
+    int64_t store_failing_us; /* since when it has only failed, on the boot clock; 0: it answers */
 };
 
 static inline void hf__count(uint64_t *counter)

@@ -142,6 +142,15 @@ static void set_limits(struct hf_limits *limits, const struct hf_serve_options *
     };
 }
 
+static int check_store_url(const char *url, struct hf_error *reterr)
+{
+    bool served = url && (strncmp(url, "https://", 8) == 0 || strncmp(url, "http://", 7) == 0);
+    if (!served) return 0;
+    return hf__error_set(reterr, HF_ERR_INVALID,
+                         "a service cannot use another service as its store; use file:PATH or "
+                         "dynamodb://TABLE");
+}
+
 static int open_store(struct hf_service *service, const struct hf_serve_options *options,
                       struct hf_error *reterr)
 {
@@ -150,12 +159,9 @@ static int open_store(struct hf_service *service, const struct hf_serve_options 
         .access_key_id = options->access_key_id,
         .secret_access_key = options->secret_access_key,
     };
-    int code = hf__store_open(options->store_url, &store, &service->store, reterr);
+    int code = check_store_url(options->store_url, reterr);
+    if (code == 0) code = hf__store_open(options->store_url, &store, &service->store, reterr);
     if (code != 0) return code;
-    if (service->store->served)
-        return hf__error_set(reterr, HF_ERR_INVALID,
-                             "a service cannot use another service as its store; use file:PATH or "
-                             "dynamodb://TABLE");
     service->dynamodb = service->store->embedded;
     service->store->observe = observe;
     service->store->observe_user = service;
@@ -355,7 +361,8 @@ int hf__service_check(const struct hf_serve_options *options, struct hf_error *r
     const struct hf_auth_options auth = {.tokens_file = options->tokens_file,
                                          .rules_file = options->rules_file};
     struct hf_tls *tls = NULL;
-    int code = hf__auth_check_files(&auth, reterr);
+    int code = check_store_url(options->store_url, reterr);
+    if (code == 0) code = hf__auth_check_files(&auth, reterr);
     if (code == 0 && options->tls_certificate)
         code = hf__tls_start(options->tls_certificate, options->tls_key, options->client_ca, &tls,
                              reterr);

@@ -26,6 +26,7 @@ NOT_RUN = {
     ".ci/run": "this is CI",
     "sudo ": "changes the machine; tests/package.sh installs into a directory of its own",
     "kubectl ": "needs a cluster; make packaging checks the manifests",
+    "cc program.c $(pkg-config --cflags holdfast) -l:libholdfast.a ": "needs an installed library; make deb-test runs it",
     "holdfast-sim --seed 1000000 ": "half a million schedules take minutes",
     "(umask 077; sqlite3 ": "tools/setup does not install sqlite3; the same in Python is run",
     "echo \"store = file:/srv/locks/locks.db\" | sudo ": "changes the machine",

@@ -844,8 +844,7 @@ static void put_state(struct hf_json_writer *json, struct hf_service *service)
     hf__put_text(json, "store", service->store->embedded ? "embedded" : "dynamodb");
     hf__put_number(json, "store_us", __atomic_load_n(&service->metrics.store_us, __ATOMIC_RELAXED));
     if (failing_us > 0)
-        hf__put_number(json, "store_failing_ms",
-                       (hf__service_now_us(service) - failing_us) / 1000);
+        hf__put_number(json, "store_failing_ms", (hf__service_now_us(service) - failing_us) / 1000);
 }
 
 void hf__v2_whoami(struct hf_exchange *exchange)

@@ -415,7 +415,7 @@ static void close_listener(struct hf_gate *gate)
 static void quiesce(void *user)
 {
     struct hf_server *server = user;
-    shut_gate(&server->gate);
+    close_listener(&server->gate); /* new callers are refused at once, and can go elsewhere */
     server->gate.most = 0;
 }
 
