@@ -9,7 +9,7 @@ import time
 import harness
 from harness import ENOUGH, ServiceTest, wait_until
 
-CALLERS = 12
+CALLERS = int(os.environ.get("HOLDFAST_FLEET_CALLERS", 12))
 SECONDS = float(os.environ.get("HOLDFAST_FLEET_SECONDS", 15))
 # On DynamoDB another service takes a session up only if two seconds and more are left: its hosts' clocks may differ.
 LEASE = 10000 if harness.DYNAMODB else 4000
@@ -213,33 +213,35 @@ class Repeated(Any):
 
 
 class Beliefs:
-    """What callers were told: no two of them hold one lock, and tokens grow."""
+    """What callers were told: no two of them hold one lock, except as readers, and tokens grow."""
 
     def __init__(self):
-        self.mutex, self.until, self.tokens, self.broken = threading.Lock(), {}, {}, []
+        self.mutex, self.holders, self.tokens, self.broken = threading.Lock(), {}, {}, []
 
-    def granted(self, name, caller, answer, now):
+    def others(self, name, caller, now, shared):
+        """Who else is inside, beside whom this one must not be."""
+        return [(other, until - now) for other, (is_shared, until) in self.holders.setdefault(name, {}).items()
+                if other != caller and until > now and not (shared and is_shared)]
+
+    def granted(self, name, caller, answer, now, shared):
         with self.mutex:
-            other, until = self.until.get(name, (None, 0))
-            if other not in (None, caller) and until > now:
-                self.broken.append(f"{name}: {caller} got it while {other} had {until - now:.3f} s left")
-            if answer["token"] <= self.tokens.get(name, 0):
+            for other, left in self.others(name, caller, now, shared):
+                self.broken.append(f"{name}: {caller} got it while {other} had {left:.3f} s left")
+            if not shared and answer["token"] <= self.tokens.get(name, 0):
                 self.broken.append(f"{name}: token {answer['token']} after {self.tokens[name]}")
-            self.tokens[name] = answer["token"]
-            self.until[name] = (caller, now + answer["left_ms"] / 1000)
+            self.tokens[name] = max(answer["token"], self.tokens.get(name, 0))
+            self.holders[name][caller] = (shared, now + answer["left_ms"] / 1000)
 
     def extended(self, name, caller, answer, now):
         with self.mutex:
-            other, until = self.until.get(name, (None, 0))
-            if other == caller:
-                self.until[name] = (caller, max(until, now + answer["left_ms"] / 1000))
-            elif until > now:
+            shared, until = self.holders.get(name, {}).get(caller, (False, 0))
+            for other, _ in self.others(name, caller, now, shared):
                 self.broken.append(f"{name}: {caller} was told it has it, and {other} was")
+            self.holders[name][caller] = (shared, max(until, now + answer["left_ms"] / 1000))
 
     def let_go(self, name, caller):
         with self.mutex:
-            if self.until.get(name, (None, 0))[0] == caller:
-                self.until[name] = (None, 0)
+            self.holders.get(name, {}).pop(caller, None)
 
 
 class Caller(threading.Thread):
@@ -271,6 +273,9 @@ class Caller(threading.Thread):
             answer, _ = self.call("/v2/sessions", {"lease_ms": LEASE})
             self.session = answer["session"] if answer and answer.status == 200 else None
         body = {"wait_ms": 500, "idempotency_key": f"{self.number}-{self.dice.random()}"}
+        shared = bool(self.session) and self.dice.random() < 0.4
+        if shared:
+            body["mode"] = "shared"
         body.update({"session": self.session} if self.session else {"lease_ms": LEASE})
         answer, now = self.call(f"/v2/locks/{name}/acquire", body)
         if not answer or answer.status in (409, 423):
@@ -281,7 +286,7 @@ class Caller(threading.Thread):
         if answer.status != 200:
             self.strange.append(answer)
             return
-        test.beliefs.granted(name, self.number, answer, now)
+        test.beliefs.granted(name, self.number, answer, now, shared)
         grant = {"grant": answer["grant"]}
         for _ in range(self.dice.randrange(4)):
             time.sleep(self.dice.uniform(0, 0.1))
@@ -331,7 +336,10 @@ class Torment(Any):
             caller.join(timeout=ENOUGH)
         self.assertEqual(self.beliefs.broken, [])
         self.assertEqual([answer for caller in callers for answer in caller.strange], [])
-        self.assertGreater(min(caller.done for caller in callers), 2, [caller.done for caller in callers])
+        done = [caller.done for caller in callers]
+        self.assertGreater(min(done), 0, done)
+        self.assertGreater(sum(done), 2 * CALLERS, done)
+        print(f"{sum(done)} locks held; the longest time with errors only: {max(one.longest for one in callers):.1f} s")
 
 
 if __name__ == "__main__":
