@@ -125,7 +125,7 @@ lint:
 asan tsan:
 	@tools/setup test
 	$(call build,$@)
-	@cd build/$@ && ctest --output-on-failure -j $(JOBS)
+	@cd build/$@ && ctest --output-on-failure -j $$(($(JOBS) + 1))
 
 valgrind:
 	@tools/setup lint
