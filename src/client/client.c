@@ -534,9 +534,12 @@ static int open_store(struct hf_client *client, const struct hf_client_options *
 
 /* ---- the line of processes ---- */
 
+/* By the file's own time: the clocks of processes in other time namespaces differ from ours. */
 static int64_t join_line(void *user, struct hf_slice name, int64_t since_us)
 {
-    return hf__line_join(hf__store_line(user), name, since_us);
+    const struct hf_store *store = user;
+    int64_t waited_us = hf__clock_boot_us(store->clock) - since_us;
+    return hf__line_join(hf__store_line(store), name, hf__store_now_unix_us(store) - waited_us);
 }
 
 static void leave_line(void *user, int64_t place)

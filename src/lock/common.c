@@ -345,7 +345,9 @@ int hf__core_session_adopt(struct hf_core *core, const struct hf_id *id, struct 
         session->refs++;
         *ret = session;
         bool is_owners = owner.len == 0 || hf__slice_eq(owner, hf__slice_str(session->owner));
-        if (session->leaving || !is_owners)
+        if (!is_owners && session->version == 0) /* whose it is, its record will tell */
+            hf__job_done(core, job, HF_ERR_THROTTLED, "another call is taking the session up");
+        else if (session->leaving || !is_owners)
             hf__job_done(core, job, HF_ERR_LOST, "the session has ended, or is another owner's");
         else hf__ensure(core, session, 0, job, now_us);
         return 0;

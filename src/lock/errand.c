@@ -130,6 +130,13 @@ static void give_up(struct hf_core *core, struct hf_errand *errand, int code, in
     if (job) hf__job_done(core, job, code, "the store: %s", hf_error_meaning(code));
 }
 
+/* No copy of a session's creation is under way for longer than an hour. */
+static int64_t grave_ttl_s(const struct hf_core *core, int64_t now_us)
+{
+    int64_t ttl_s = hf__ttl_unix_s(core, now_us, 0), more_s = core->options.layout.keep_s - 3600;
+    return ttl_s && more_s > 0 ? ttl_s - more_s : ttl_s;
+}
+
 /* Whether to read instead of writing: the record is not known yet, or must not be touched. */
 static bool only_reads(const struct hf_errand *errand)
 {
@@ -180,7 +187,7 @@ static void build(struct hf_core *core, struct hf_errand *errand, struct hf_requ
             const struct hf_session_claim claim = {.id = errand->session,
                                                    .version = errand->claim.version,
                                                    .by = errand->claim.by,
-                                                   .ttl_unix_s = hf__ttl_unix_s(core, now_us, 0)};
+                                                   .ttl_unix_s = grave_ttl_s(core, now_us)};
             format->sessions->bury(layout, arena, &claim, op);
         } else {
             format->sessions->end(layout, arena, errand->target, NULL, op);

@@ -4,8 +4,8 @@
 
 #include "base/hash.h"
 
-/* An offset is line · 2^48 + time, in µs since the machine was started: enough for nine years. */
-enum { LINES = 1 << 14, TIME_BITS = 48, TIES = 16 };
+/* An offset is line · 2^42 + time, in units of 64 µs: it starts anew after nine years. */
+enum { LINES = 1 << 20, TIME_BITS = 42, UNIT_US = 64, TIES = 16 };
 static const int64_t line_bytes = INT64_C(1) << TIME_BITS;
 
 /* The first byte of a lock's line. The one before the first line has other uses (timeline.c). */
@@ -26,14 +26,15 @@ static int64_t find(int fd, int64_t from, int64_t to, int64_t *ret_count)
     struct flock lock = {
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = from, .l_len = to - from};
     if (to <= from || fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return 0;
-    *ret_count = lock.l_len; /* of one process, and next to each other */
-    return lock.l_start;
+    /* Of one process, and next to each other; a lock without an end is none of ours. */
+    *ret_count = lock.l_len > 0 ? lock.l_len : to - lock.l_start;
+    return lock.l_start > from ? lock.l_start : from;
 }
 
-int64_t hf__line_join(int fd, struct hf_slice name, int64_t since_boot_us)
+int64_t hf__line_join(int fd, struct hf_slice name, int64_t since_us)
 {
     int64_t first = line_of(name);
-    int64_t place = first + since_boot_us % (line_bytes - TIES);
+    int64_t place = first + (since_us > 0 ? since_us : 0) / UNIT_US % (line_bytes - TIES);
     for (int i = 0; i < TIES; i++) {
         if (set(fd, F_WRLCK, place + i)) return place + i;
     }

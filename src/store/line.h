@@ -17,8 +17,8 @@
 
 #include "base/slice.h"
 
-/* Joins as one that waits since `since_boot_us`; returns its place in the line, 0: no place. */
-int64_t hf__line_join(int fd, struct hf_slice name, int64_t since_boot_us);
+/* Joins as one that waits since `since_us`, by any clock that all have; returns its place, 0: none. */
+int64_t hf__line_join(int fd, struct hf_slice name, int64_t since_us);
 void hf__line_leave(int fd, int64_t place);
 /* Whether no other process is ahead of this place; of 0: whether none waits. */
 bool hf__line_is_first(int fd, struct hf_slice name, int64_t place);

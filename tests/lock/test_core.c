@@ -836,6 +836,15 @@ TEST(an_attempt_does_not_wait_long_for_those_ahead)
     rig_free(&rig);
 }
 
+TEST(an_attempt_with_little_time_tries_before_it_ends)
+{
+    start_in_line(false);
+    CHECK_INT(rig_acquire(&rig, 1, "job", 20, 0), 0);
+    rig_run(&rig, 30);
+    CHECK_INT(b->last_code, 0);
+    rig_free(&rig);
+}
+
 TEST(an_attempt_that_does_not_wait_takes_what_is_free)
 {
     start_in_line(false);
@@ -1287,6 +1296,7 @@ int main(int argc, char **argv)
         RUN(a_hint_about_one_lock_is_for_its_waiters),
         RUN(an_attempt_that_is_not_first_in_line_lets_others_go_ahead),
         RUN(an_attempt_does_not_wait_long_for_those_ahead),
+        RUN(an_attempt_with_little_time_tries_before_it_ends),
         RUN(an_attempt_that_does_not_wait_takes_what_is_free),
         RUN(a_cancelled_wait_leaves_the_line),
         RUN(a_hint_reaches_a_crowd_in_turns),

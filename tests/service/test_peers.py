@@ -66,7 +66,7 @@ class Named(PeerTest):
 
     def test_invalid_ones_are_refused(self):
         for option, value in [("--peer", "ftp://x"), ("--peer", "http://example.com"), ("--peer", "https://a/b"),
-                              ("--advertise", "here"), ("--advertise", "http://example.com:8080")]:
+                              ("--advertise", "here"), ("--advertise", "https://a?token-file=/etc/hostname"), ("--advertise", "http://example.com:8080")]:
             service = self.start_one(option, value, wait=False)
             self.assertEqual(service.process.wait(timeout=harness.ENOUGH), 64, (option, value))
             self.assertIn(option, service.errors())
@@ -101,10 +101,12 @@ class Advertised(PeerTest):
     def test_strange_entries_do_no_harm(self):
         a = self.start_advertised()
         body = {"TableName": "locks", "Key": {"key": {"S": "holdfast:services"}},
-                "UpdateExpression": "SET #a = :a, #b = :b, #c = :c, #d = :d",
-                "ExpressionAttributeNames": {"#a": "service-1", "#b": "service-2", "#c": "service-3", "#d": "else"},
+                "UpdateExpression": "SET #a = :a, #b = :b, #c = :c, #d = :d, #e = :e",
+                "ExpressionAttributeNames": {"#a": "service-1", "#b": "service-2", "#c": "service-3", "#d": "else",
+                                             "#e": "service-4"},
                 "ExpressionAttributeValues": {":a": {"N": "1"}, ":b": {"S": "9999999999999 ftp://x"},
-                                              ":c": {"S": "soon http://127.0.0.1:9"}, ":d": {"S": "x"}}}
+                                              ":c": {"S": "soon http://127.0.0.1:9"}, ":d": {"S": "x"},
+                                              ":e": {"S": "9999999999999 http://127.0.0.1:9?token-file=/etc/hostname"}}}
         port = int(self.store.rsplit(":", 1)[1])
         connection = harness.http.client.HTTPConnection("127.0.0.1", port)
         connection.request("POST", "/", harness.json.dumps(body), {"X-Amz-Target": "DynamoDB_20120810.UpdateItem",

@@ -84,8 +84,19 @@ TEST(others_are_counted)
     CHECK_INT(hf__line_count(files[3], a, 100), 3);
     CHECK_INT(hf__line_count(files[3], a, 2), 2);
     CHECK_INT(hf__line_count(files[0], a, 100), 2);
-    for (int i = 1; i <= 3; i++) CHECK(hf__line_join(files[0], a, noon_us + 500 + i) > 0);
+    for (int i = 1; i <= 3; i++) CHECK(hf__line_join(files[0], a, noon_us + 640 + 64 * i) > 0);
     CHECK_INT(hf__line_count(files[3], a, 100), 6);
+    close_files();
+}
+
+TEST(a_lock_without_an_end_is_counted_once)
+{
+    open_files();
+    int64_t place = hf__line_join(files[0], a, noon_us);
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = place + 1};
+    CHECK_INT(fcntl(files[1], F_OFD_SETLK, &lock), 0);
+    CHECK(hf__line_count(files[3], a, 100) <= 100);
+    CHECK(hf__line_is_first(files[0], a, place));
     close_files();
 }
 
@@ -105,6 +116,7 @@ int main(int argc, char **argv)
         RUN(a_process_that_ends_leaves_the_line),
         RUN(those_who_come_at_the_same_time_get_different_places),
         RUN(others_are_counted),
+        RUN(a_lock_without_an_end_is_counted_once),
         RUN(without_a_file_everybody_is_first),
     };
     return RUN_TESTS(tests);

@@ -163,6 +163,12 @@ static bool parse_entry(const struct hf_value *value, int64_t *ret_expires,
            !memchr(ret_url->ptr, '\0', ret_url->len);
 }
 
+/* What is in the table must not name files of this machine. */
+static bool is_plain(struct hf_slice url)
+{
+    return !memchr(url.ptr, '?', url.len);
+}
+
 static void note_stale(struct hf_peers *peers, struct hf_slice attribute)
 {
     if (peers->stale_count >= STALE_MOST || attribute.len >= sizeof peers->stale[0]) return;
@@ -178,7 +184,8 @@ static void take_entry(struct hf_peers *peers, const struct hf_attr *attr, int64
     struct hf_error error;
     if (!hf__slice_starts(attr->name, HF_LIT(PREFIX)) || hf__slice_is(attr->name, peers->attribute))
         return;
-    if (!parse_entry(&attr->value, &expires, &url) || expires + SKEW_MS < now_unix_ms) {
+    bool is_valid = parse_entry(&attr->value, &expires, &url) && is_plain(url);
+    if (!is_valid || expires + SKEW_MS < now_unix_ms) {
         note_stale(peers, attr->name);
         return;
     }
@@ -286,8 +293,9 @@ static int check_own(struct hf_peers *peers, struct hf_error *reterr)
     if (strcmp(peers->service->format, "holdfast") != 0)
         return hf__error_set(reterr, HF_ERR_INVALID,
                              "--advertise needs a table of the format \"holdfast\"; use --peer");
-    int code = strlen(peers->advertise) > URL_MOST
-                   ? hf__error_set(reterr, HF_ERR_INVALID, "the URL is too long")
+    struct hf_slice url = hf__slice_str(peers->advertise);
+    int code = url.len > URL_MOST || !is_plain(url)
+                   ? hf__error_set(reterr, HF_ERR_INVALID, "invalid URL \"%.*s\"", HF_FMT(url))
                    : open_access(peers, peers->advertise, &access, reterr);
     hf__access_free(access);
     if (code != 0) hf__error_prefix(reterr, "--advertise");
@@ -381,6 +389,7 @@ void hf__peers_stop(struct hf_peers *peers)
         const struct timespec pause = {0, 5000000};
         nanosleep(&pause, NULL);
     }
+    if (__atomic_load_n(&peers->is_out, __ATOMIC_ACQUIRE)) return; /* the answer needs it */
     if (runs && peers->advertise) withdraw(peers);
     if (peers->loop) hf__loop_stop(peers->loop);
     hf__arena_free(&peers->arena);
