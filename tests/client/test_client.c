@@ -642,7 +642,7 @@ TEST(closing_releases_everything_and_wakes_everybody)
     }
     CHECK_INT(hf_acquire_async(client, "job0", HF_FOREVER, NULL, on_acquired, NULL, NULL, &error),
               0);
-    CHECK_INT(hf_client_close(client, 0), 0);
+    CHECK_INT(hf_client_close(client, 60000), 0);
     CHECK_INT(results[2], 1);
     CHECK_INT(finals, LOCKS);
     CHECK_INT(last_reason, HF_REASON_CLOSED);
