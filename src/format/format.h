@@ -222,6 +222,9 @@ struct hf_session_format {
                   struct hf_values asked, struct hf_values revoked, struct hf_op *ret);
 };
 
+/* Whether a session's record only says that it was ended (bury). */
+bool hf__session_is_buried(struct hf_item item);
+
 /*
  * The operations on shared locks, for formats that have them. Without sessions readers keep their
  * own leases, and only `retire` is needed.

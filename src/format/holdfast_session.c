@@ -33,10 +33,19 @@ static struct hf_values members_of(struct hf_item item, const char *name)
     return set && set->type == HF_SS ? set->list : (struct hf_values){0};
 }
 
+/* N3. An attribute of that name alone ends nobody's session. */
+bool hf__session_is_buried(struct hf_item item)
+{
+    struct hf_slice by;
+    int64_t ended;
+    return hf__item_int(item, "ended", 1, &ended) && hf__item_text(item, "by", &by) &&
+           hf__slice_is(by, "ended");
+}
+
 static void parse(const struct hf_layout *layout, struct hf_arena *arena, bool has_item,
                   struct hf_item item, struct hf_session_record *ret)
 {
-    *ret = (struct hf_session_record){.exists = has_item && !hf__item_get_str(item, "ended")};
+    *ret = (struct hf_session_record){.exists = has_item && !hf__session_is_buried(item)};
     if (!ret->exists) return;
     ret->item = item;
     hf__item_text(item, "owner", &ret->owner);

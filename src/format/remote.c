@@ -117,7 +117,7 @@ void hf__remote_learn(struct hf_remote *remote, bool is_session, bool exists, st
     struct hf_remote_fact *fact = &remote->lock;
     if (is_session)
         fact = remote->sessions[0].about.len ? &remote->sessions[1] : &remote->sessions[0];
-    if (is_session && hf__attr(item, "ended")) exists = false; /* N3 of holdfast_session.c */
+    if (is_session && hf__session_is_buried(item)) exists = false;
     *fact = (struct hf_remote_fact){remote->wanted, exists, item};
 }
 

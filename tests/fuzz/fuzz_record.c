@@ -54,8 +54,9 @@ static void look_at_session(struct hf_arena *arena, struct hf_item item)
     struct hf_errand_text text;
     struct hf_slice by, reason;
     hf__format_holdfast.sessions->parse(&layout, arena, true, item, &session);
-    MUST(session.exists);
-    if (!session.damaged) MUST(session.liveness.lease_ms > 0 && session.version_number > 0);
+    MUST(session.exists != hf__session_is_buried(item));
+    if (session.exists && !session.damaged)
+        MUST(session.liveness.lease_ms > 0 && session.version_number > 0);
     for (size_t i = 0; i < session.asked.count; i++) {
         if (hf__errand_parse(session.asked.at[i].bytes, &text))
             MUST(hf__slice_eq(hf__errand_print(arena, text.kind, text.grant, text.name),
