@@ -74,12 +74,11 @@ static int check_times(struct hf_core_options *o, struct hf_error *reterr)
               "a warning after %lld ms must lie between the heartbeat (%lld ms) and the lease "
               "(%lld ms)",
               (long long)o->warn_ms, period, lease);
-    REFUSE_IF(
-        o->request_timeout_ms < 1 || o->request_timeout_ms >= lease ||
-            o->request_timeout_ms > MOST_REQUEST_TIMEOUT_MS,
-        "invalid request timeout of %lld ms must be positive, shorter than the lease (%lld ms) "
-        "and at most ten minutes",
-        (long long)o->request_timeout_ms, lease);
+    REFUSE_IF(o->request_timeout_ms < 1 || o->request_timeout_ms >= lease ||
+                  o->request_timeout_ms > MOST_REQUEST_TIMEOUT_MS,
+              "invalid request timeout of %lld ms: must be positive, shorter than the lease (%lld "
+              "ms) and at most ten minutes",
+              (long long)o->request_timeout_ms, lease);
     REFUSE_IF(o->poll_limit_ms < 1 || o->poll_limit_ms > 3600000,
               "invalid poll limit of %lld ms: must be between 1 ms and an hour",
               (long long)o->poll_limit_ms);

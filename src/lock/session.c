@@ -431,7 +431,7 @@ void hf__session_recheck(struct hf_core *core, struct hf_lease *session, int64_t
     size_t looks =
         count > RECHECK_ALL_UP_TO ? (session->renewals % RECHECK_EVERY == 0) : (count + 2) / 3;
     if (session->others && hf__session_is_common(core, session))
-        looks = count; /* released there? */
+        looks = count; /* others may have released them */
     for (size_t i = 0; i < looks; i++) {
         struct hf_list *node = hf__list_pop(&session->grants);
         if (!node) return;
