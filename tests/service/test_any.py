@@ -109,14 +109,16 @@ class Sessions(Any):
     def test_a_session_that_was_forgotten_here_is_taken_up_again(self):
         lease = 8000 if harness.DYNAMODB else 1500
         session = self.open(self.a, lease)
-        self.assertEqual(self.b.post(f"/v2/sessions/{session}/renew").status, 200)
+        self.assertEqual(self.b.post("/v2/locks/kept/acquire", {"session": session}).status, 200)
         end = time.monotonic() + lease / 1000 + 0.5
         while time.monotonic() < end:  # only through A
             self.assertEqual(self.a.post(f"/v2/sessions/{session}/renew").status, 200)
             self.b.get("/metrics")
             time.sleep(0.2)
+        self.assertEqual(self.b.metric("locks_held"), 0, "its locks are A's to know now")
         lock = self.b.post("/v2/locks/job/acquire", {"session": session})
         self.assertEqual(lock.status, 200, lock)
+        self.assertEqual(self.c.post("/v2/locks/kept/acquire", {}).status, 423)
 
     def test_the_lease_of_a_session_is_its_own_everywhere(self):
         session = self.open(self.a)
