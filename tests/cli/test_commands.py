@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """Everything but run: grants, looking, elections, tables, settings, doctor, bench, help."""
+import http.client
+import http.server
 import json
 import os
 import re
@@ -9,6 +11,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -405,6 +408,48 @@ class Tables(CommandTest):
         self.end(holder)
 
 
+class Denying:
+    """In front of a DynamoDB endpoint: denies one operation in the words of AWS, and passes the others on."""
+
+    def __init__(self, port):
+        outer = self
+        self.denied = None
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                operation = self.headers["X-Amz-Target"].split(".")[1]
+                if operation == outer.denied:
+                    status, answer = 400, json.dumps({
+                        "__type": "com.amazon.coral.service#AccessDeniedException",
+                        "Message": "User: arn:aws:iam::1:user/x is not authorized to perform: "
+                                   f"dynamodb:{operation} on resource: arn:aws:dynamodb:us-east-1:1:table/locks"}).encode()
+                else:
+                    behind = http.client.HTTPConnection("127.0.0.1", port, timeout=ENOUGH)
+                    names = ["Content-Type", "X-Amz-Target", "X-Amz-Date", "Authorization"]
+                    behind.request("POST", "/", body, {name: self.headers[name] for name in names})
+                    told = behind.getresponse()
+                    status, answer = told.status, told.read()
+                    behind.close()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self.server.server_port
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
 class Doctor(CommandTest):
     def test_all_is_well(self):
         code, out, err = self.run_it("doctor")
@@ -451,6 +496,21 @@ class Doctor(CommandTest):
         code, out, _ = self.run_it("--store", "dynamodb://table?region=us-east-1", "doctor", env=env)
         self.assertEqual(code, 2)
         self.assertRegex(out, r"(?m)^fail  credentials ")
+
+    @unittest.skipIf(ELSEWHERE, "has a store of its own")
+    def test_the_action_that_was_denied_is_named(self):
+        engine = self.start("-q", "serve", "--listen", "127.0.0.1:0")
+        port = int(re.search(r":(\d+)/", engine.stdout.readline())[1])
+        front = Denying(port)
+        self.addCleanup(front.close)
+        store = f"dynamodb://locks?region=us-east-1&endpoint=http://127.0.0.1:{front.port}"
+        keys = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y"}
+        self.assertEqual(self.run_it("--store", store, "table", "create", "-q", env=keys)[0], 0)
+        for denied in ["UpdateItem", "GetItem"]:
+            front.denied = denied
+            code, out, _ = self.run_it("--store", store, "doctor", env=keys)
+            self.assertEqual(code, 2, out)
+            self.assertRegex(out, rf"(?m)^fail  permissions .*; allow dynamodb:{denied}$")
 
     @unittest.skipIf(ELSEWHERE, "is about the file")
     def test_a_file_that_others_can_write(self):
