@@ -35,6 +35,34 @@ bool hf__json_fail(struct hf_json_reader *r, const char *format, ...)
     return fail(r, what);
 }
 
+bool hf__json_refuse(struct hf_json_reader *r, const char *format, ...)
+{
+    char what[sizeof r->error.message];
+    if (r->failed) return false;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    r->failed = true;
+    hf__error_set(&r->error, HF_ERR_VALIDATION, "%s", what);
+    return false;
+}
+
+void hf__json_note(struct hf_json_reader *r, const char *format, ...)
+{
+    enum { MOST = 10 };
+    char what[sizeof r->error.message];
+    if (r->failed || r->note_count == MOST) return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    r->notes =
+        hf__arena_printf(r->arena, "%.*s%s%s", HF_FMT(r->notes), r->note_count ? "; " : "", what);
+    r->note_count++;
+    if (r->arena->failed) hf__json_no_memory(r);
+}
+
 void hf__json_reader_init(struct hf_json_reader *r, struct hf_slice document, size_t limit,
                           struct hf_arena *arena)
 {
@@ -46,6 +74,8 @@ void hf__json_reader_init(struct hf_json_reader *r, struct hf_slice document, si
     r->keys = r->key_room;
     r->key_count = 0;
     r->key_capacity = sizeof r->key_room / sizeof r->key_room[0];
+    r->notes = HF_LIT("");
+    r->note_count = 0;
     if (document.len > limit)
         fail_at(r, r->start + limit, HF_ERR_LIMIT, "the document is too long");
 }

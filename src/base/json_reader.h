@@ -58,6 +58,8 @@ struct hf_json_reader {
     struct hf_json_frame frames[HF_JSON_MAX_DEPTH];
     struct hf_slice key_room[16];
     struct hf_error error; /* valid once failed */
+    struct hf_slice notes; /* see hf__json_note */
+    size_t note_count;
 };
 
 /* The document must outlive the reader and what it delivers; more than `limit` bytes is an error.
@@ -93,6 +95,12 @@ bool hf__json_no_memory(struct hf_json_reader *r);
 
 /* For callers that find fault with a well-formed value: fails at the current position. */
 bool hf__json_fail(struct hf_json_reader *r, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* For values of the right type that are refused all the same: HF_ERR_VALIDATION, in these words. */
+bool hf__json_refuse(struct hf_json_reader *r, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* For callers that report all such values together: noted in `notes`, and reading goes on. */
+void hf__json_note(struct hf_json_reader *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -1,5 +1,25 @@
 #include "item/key.h"
 
+bool hf__schema_equal(const struct hf_key_schema *a, const struct hf_key_schema *b)
+{
+    bool range = hf__schema_has_range(a);
+    return hf__slice_eq(a->hash_name, b->hash_name) && a->hash_type == b->hash_type &&
+           range == hf__schema_has_range(b) &&
+           (!range ||
+            (hf__slice_eq(a->range_name, b->range_name) && a->range_type == b->range_type));
+}
+
+bool hf__is_table_text(struct hf_slice name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+        bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    c == '_' || c == '-' || c == '.';
+        if (!good) return false;
+    }
+    return true;
+}
+
 bool hf__schema_is_key_name(const struct hf_key_schema *schema, struct hf_slice name)
 {
     return hf__slice_eq(name, schema->hash_name) ||
@@ -26,10 +46,8 @@ int hf__schema_check(const struct hf_key_schema *schema, struct hf_error *reterr
                 hf__type_name(types[i]));
     }
     if (count == 2 && hf__slice_eq(names[0], names[1]))
-        return hf__error_set(
-            reterr, HF_ERR_VALIDATION,
-            "Both the Hash Key and the Range Key element in the KeySchema have the "
-            "same name");
+        return hf__error_set(reterr, HF_ERR_VALIDATION,
+                             "Invalid KeySchema: Some index key attribute have no definition");
     return 0;
 }
 

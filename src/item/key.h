@@ -17,6 +17,11 @@ static inline bool hf__schema_has_range(const struct hf_key_schema *schema)
     return schema->range_name.len > 0;
 }
 
+bool hf__schema_equal(const struct hf_key_schema *a, const struct hf_key_schema *b);
+
+/* Whether names of tables and indexes may have all these characters. */
+bool hf__is_table_text(struct hf_slice name);
+
 bool hf__schema_is_key_name(const struct hf_key_schema *schema, struct hf_slice name);
 
 /* The schema of a new table must be valid. */

@@ -60,10 +60,12 @@ int hf__key_condition_bind(const struct hf_key_condition *condition,
         else if (hf__schema_has_range(schema) && hf__slice_eq(test->name, schema->range_name))
             range = test;
     }
-    if (!hash || condition->count != (range ? 2u : 1u))
+    bool more = condition->count != (range ? 2u : 1u);
+    if (!hash || (more && hf__schema_has_range(schema)))
         return hf__error_set(reterr, HF_ERR_VALIDATION,
-                             "Query condition missed key schema element");
-    if (hash->op != HF_EQ)
+                             "Query condition missed key schema element: %.*s",
+                             HF_FMT(hash ? schema->range_name : schema->hash_name));
+    if (more || hash->op != HF_EQ)
         return hf__error_set(reterr, HF_ERR_VALIDATION, "Query key condition not supported");
     int code = check_types(hash, schema->hash_type, reterr);
     if (code == 0) code = check_not_empty(hash, reterr);

@@ -75,10 +75,12 @@ void hf__update_delete_from(struct hf_arena *arena, struct hf_update *update, co
 
 /* ---- evaluating right-hand sides ---- */
 
+static const char wrong_type_text[] =
+    "An operand in the update expression has an incorrect data type";
+
 static int wrong_type(struct hf_error *reterr)
 {
-    return hf__error_set(reterr, HF_ERR_VALIDATION,
-                         "An operand in the update expression has an incorrect data type");
+    return hf__error_set(reterr, HF_ERR_VALIDATION, "%s", wrong_type_text);
 }
 
 static int append_lists(struct hf_arena *arena, const struct hf_value *front,
@@ -358,11 +360,11 @@ static bool has_parent(struct hf_item item, struct hf_path path)
     return parent && parent->type == (path.parts[path.count - 1].is_index ? HF_L : HF_M);
 }
 
-static int delete_outcome(struct hf_arena *arena, struct hf_item item, const struct hf_value *old,
-                          struct outcome *out, struct hf_error *reterr)
+static int delete_outcome(struct hf_arena *arena, const struct hf_value *old, struct outcome *out,
+                          struct hf_error *reterr)
 {
     out->skips = old == NULL;
-    if (!old) return has_parent(item, out->action->path) ? 0 : bad_path(reterr);
+    if (!old) return 0;
     if (old->type != out->action->value.type) return wrong_type(reterr);
     out->value = without(arena, old, &out->action->value);
     out->removes = out->value.list.count == 0;
@@ -374,11 +376,12 @@ static int find_outcome(struct hf_arena *arena, struct hf_item item, struct outc
 {
     const struct hf_action *action = out->action;
     const struct hf_value *old = hf__path_get(item, action->path);
+    if (!has_parent(item, action->path)) return bad_path(reterr);
     switch (action->kind) {
     case HF_SET: return evaluate_set(arena, action, item, &out->value, reterr);
     case HF_REMOVE: out->removes = true; return 0;
     case HF_ADD: return add_outcome(arena, old, out, reterr);
-    case HF_DELETE: return delete_outcome(arena, item, old, out, reterr);
+    case HF_DELETE: return delete_outcome(arena, old, out, reterr);
     }
     return HF_ERR_INVALID;
 }
@@ -398,8 +401,14 @@ int hf__update_apply(struct hf_arena *arena, const struct hf_update *update, str
     bool nested = false;
     for (size_t i = 0; i < update->count; i++) {
         outcomes[i].action = &update->actions[i];
-        int code = find_outcome(arena, item, &outcomes[i], reterr);
-        if (code != 0) return code;
+        struct hf_error why;
+        int code = find_outcome(arena, item, &outcomes[i], &why);
+        bool mismatch = code != 0 && strcmp(why.message, wrong_type_text) == 0;
+        if (code != 0)
+            return hf__error_set(reterr, code, "%s",
+                                 mismatch && update->is_legacy
+                                     ? "Type mismatch for attribute to update"
+                                     : why.message);
         nested |= update->actions[i].path.count > 1;
     }
     qsort(outcomes, update->count, sizeof *outcomes, order_outcomes);

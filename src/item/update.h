@@ -38,6 +38,7 @@ struct hf_update {
     struct hf_action *actions;
     size_t count;
     size_t capacity;
+    bool is_legacy; /* it was AttributeUpdates, which have their own words for a wrong type */
 };
 
 /* Builders; `update` starts zeroed and grows in the arena. NULL, as of a failed arena, is ignored.

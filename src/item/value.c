@@ -1,5 +1,6 @@
 #include "item/value.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/text.h"
@@ -307,6 +308,29 @@ static int invalid(struct hf_error *reterr, const char *text)
                          text);
 }
 
+/* "[a, a]", as far as a message has room. */
+static int duplicates(struct hf_values set, struct hf_error *reterr)
+{
+    char text[256] = "", number[HF_NUMBER_TEXT_SIZE];
+    size_t len = 0;
+    for (size_t i = 0; i < set.count && len < sizeof text; i++) {
+        struct hf_slice one = set.at[i].bytes;
+        if (set.at[i].type == HF_N) {
+            hf__number_print(set.at[i].number, number);
+            one = hf__slice_str(number);
+        } else if (set.at[i].type == HF_B) {
+            one = HF_LIT("...");
+        }
+        int more = snprintf(text + len, sizeof text - len, "%s%.*s", i ? ", " : "", HF_FMT(one));
+        len += more > 0 ? (size_t)more : 0;
+    }
+    return hf__error_set(
+        reterr, HF_ERR_VALIDATION,
+        "One or more parameter values were invalid: Input collection [%s] contains "
+        "duplicates.",
+        text);
+}
+
 /* Sorting costs a copy, but a set of a hundred thousand members must not cost its square. */
 static int check_no_duplicates(struct hf_values set, struct hf_error *reterr)
 {
@@ -314,22 +338,23 @@ static int check_no_duplicates(struct hf_values set, struct hf_error *reterr)
     if (hf__values_sorted(set)) {
         for (size_t i = 1; i < set.count; i++)
             repeats |= hf__value_order(&set.at[i - 1], &set.at[i]) == 0;
-        return repeats ? invalid(reterr, "Input collection contains duplicates") : 0;
+        return repeats ? duplicates(set, reterr) : 0;
     }
     struct hf_arena arena = {0};
     struct hf_value *sorted = hf__arena_alloc(&arena, set.count * sizeof *sorted);
     if (!sorted) return hf__error_no_memory(reterr);
     memcpy(sorted, set.at, set.count * sizeof *sorted);
     qsort(sorted, set.count, sizeof *sorted, order_elements);
-    bool duplicate = false;
     for (size_t i = 1; i < set.count; i++)
-        duplicate |= hf__value_order(&sorted[i - 1], &sorted[i]) == 0;
+        repeats |= hf__value_order(&sorted[i - 1], &sorted[i]) == 0;
     hf__arena_free(&arena);
-    return duplicate ? invalid(reterr, "Input collection contains duplicates") : 0;
+    return repeats ? duplicates(set, reterr) : 0;
 }
 
 static int check_set(const struct hf_value *value, struct hf_error *reterr)
 {
+    if (value->list.count == 0 && value->type == HF_BS)
+        return invalid(reterr, "Binary sets should not be empty");
     if (value->list.count == 0)
         return hf__error_set(reterr, HF_ERR_VALIDATION,
                              "One or more parameter values were invalid: An %s  may not be empty",
@@ -364,7 +389,8 @@ static int check_nested(const struct hf_value *value, int depth, struct hf_error
         return code;
     case HF_M:
         for (size_t i = 0; i < value->map.count && code == 0; i++) {
-            if (value->map.attrs[i].name.len == 0) return invalid(reterr, "Empty attribute name");
+            if (value->map.attrs[i].name.len == 0)
+                return hf__error_set(reterr, HF_ERR_VALIDATION, "Empty attribute name");
             if (!hf__utf8_valid(value->map.attrs[i].name))
                 return invalid(reterr, "an attribute name is not valid UTF-8");
             code = check_nested(&value->map.attrs[i].value, depth + 1, reterr);

@@ -10,13 +10,16 @@
 enum { HF_ANSWER_MAX_SIZE = 64 * 1024 * 1024 };
 
 /*
- * Appends the body that answers an operation of this kind; returns the HTTP
- * status. On want of memory ret->failed says so.
+ * Appends the body that answers an operation; returns the HTTP status. On want
+ * of memory ret->failed says so.
  */
-int hf__answer_write(enum hf_op_kind kind, const struct hf_answer *answer, struct hf_buf *ret);
+int hf__answer_write(const struct hf_op *op, const struct hf_answer *answer, struct hf_buf *ret);
+
+/* Appends the body of an exception that none of our codes has; returns the HTTP status. */
+int hf__answer_write_exception(const char *name, const char *message, struct hf_buf *ret);
 
 /*
- * Reads the body of a successful response (status 200). The answer points into
+ * Reads the body of a successful response (status 200); not of the batches. The answer points into
  * the body and the arena. What is missing or malformed is HF_ERR_BAD_ANSWER.
  */
 int hf__answer_read(struct hf_arena *arena, enum hf_op_kind kind, struct hf_slice body,

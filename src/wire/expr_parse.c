@@ -1,6 +1,7 @@
 /*
  * Recursive descent over the expression grammar. The parser looks one token
- * ahead; errors are sticky, so the productions read straight through.
+ * ahead; errors are sticky, so the productions read straight through. Names and
+ * values that are not defined are reported only if the syntax is right.
  */
 #include "wire/expr_parse.h"
 
@@ -21,7 +22,13 @@ struct parser {
     int operators;
     int code;
     struct hf_error *reterr;
+    struct hf_error undefined; /* the first; code 0: none */
 };
+
+/* For faults of names and values: the first is kept, and parsing goes on. */
+#define NOTE(p, ...)                                                                               \
+    ((p)->undefined.code != 0 ||                                                                   \
+     hf__error_set(&(p)->undefined, HF_ERR_VALIDATION, __VA_ARGS__) != 0)
 
 #define FAIL(p, ...) fail_with(p, hf__error_set((p)->reterr, HF_ERR_VALIDATION, __VA_ARGS__))
 
@@ -44,10 +51,8 @@ static bool syntax_error(struct parser *p)
     if (p->arena->failed) return fail_with(p, hf__error_no_memory(p->reterr));
     struct hf_token bad = p->token;
     struct hf_token next = hf__token_next(bad.text.ptr + bad.text.len, text_end(p));
-    const char *from = p->previous.ptr ? p->previous.ptr : bad.text.ptr;
-    const char *to =
-        next.kind == HF_TOKEN_END ? bad.text.ptr + bad.text.len : next.text.ptr + next.text.len;
-    if (bad.kind == HF_TOKEN_END) to = p->previous.ptr ? p->previous.ptr + p->previous.len : to;
+    const char *from = p->previous.ptr ? p->previous.ptr : p->text.ptr;
+    const char *to = next.text.ptr + next.text.len;
     struct hf_slice token = bad.kind == HF_TOKEN_END ? HF_LIT("<EOF>") : bad.text;
     return FAIL(p, "Invalid %s: Syntax error; token: \"%.*s\", near: \"%.*s\"", p->where,
                 HF_FMT(token), (int)(to - from), from);
@@ -104,15 +109,18 @@ static int begin(struct parser *p, struct hf_arena *arena, struct hf_slice text,
                              "expression size: %zu",
                              where, text.len);
     p->token = hf__token_next(text.ptr, text_end(p));
-    if (p->token.kind == HF_TOKEN_END)
+    if (text.len == 0)
         return hf__error_set(reterr, HF_ERR_VALIDATION,
                              "Invalid %s: The expression can not be empty;", where);
-    return 0;
+    if (p->token.kind == HF_TOKEN_END) syntax_error(p);
+    return p->code;
 }
 
 static int finish(struct parser *p)
 {
     if (p->code == 0 && p->token.kind != HF_TOKEN_END) syntax_error(p);
+    if (p->code == 0 && p->undefined.code != 0)
+        p->code = hf__error_set(p->reterr, p->undefined.code, "%s", p->undefined.message);
     if (p->code == 0 && p->arena->failed) p->code = hf__error_no_memory(p->reterr);
     return p->code;
 }
@@ -128,7 +136,8 @@ static bool resolve_name(struct parser *p, struct hf_slice alias, struct hf_slic
         *ret = b->names.attrs[i].value.bytes;
         return true;
     }
-    return FAIL(
+    *ret = alias;
+    return NOTE(
         p,
         "Invalid %s: An expression attribute name used in the document path is not defined; "
         "attribute name: %.*s",
@@ -144,7 +153,8 @@ static bool resolve_value(struct parser *p, struct hf_slice placeholder, struct 
         *ret = b->values.attrs[i].value;
         return true;
     }
-    return FAIL(p,
+    *ret = hf__null();
+    return NOTE(p,
                 "Invalid %s: An expression attribute value used in expression is not defined; "
                 "attribute value: %.*s",
                 p->where, HF_FMT(placeholder));
@@ -158,13 +168,24 @@ static bool take_value(struct parser *p, struct hf_value *ret)
     return resolve_value(p, placeholder, ret);
 }
 
+/* Words of the grammar itself, which are never taken for names. */
+static bool is_keyword(struct hf_token token)
+{
+    static const char *const words[] = {"AND", "OR",     "NOT", "BETWEEN", "IN",
+                                        "SET", "REMOVE", "ADD", "DELETE"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (hf__token_is_word(token, words[i])) return true;
+    return false;
+}
+
 static bool take_name(struct parser *p, struct hf_slice *ret)
 {
     struct hf_token token = p->token;
     if (token.kind != HF_TOKEN_WORD && token.kind != HF_TOKEN_NAME) return syntax_error(p);
+    if (is_keyword(token)) return syntax_error(p);
     if (token.kind == HF_TOKEN_WORD && hf__is_reserved(token.text))
-        return FAIL(p, "Invalid %s: Attribute name is a reserved keyword; reserved keyword: %.*s",
-                    p->where, HF_FMT(token.text));
+        (void)NOTE(p, "Invalid %s: Attribute name is a reserved keyword; reserved keyword: %.*s",
+             p->where, HF_FMT(token.text));
     advance(p);
     if (token.kind == HF_TOKEN_NAME) return resolve_name(p, token.text, ret);
     *ret = token.text;
@@ -223,7 +244,7 @@ static const struct hf_condition *take_or(struct parser *p, struct primary *ret_
 
 static bool at_function_call(const struct parser *p)
 {
-    if (p->token.kind != HF_TOKEN_WORD) return false;
+    if (p->token.kind != HF_TOKEN_WORD || is_keyword(p->token)) return false;
     struct hf_token next = hf__token_next(hf__slice_end(p->token.text), text_end(p));
     return hf__token_is(next, "(");
 }
@@ -234,10 +255,10 @@ static bool take_operand(struct parser *p, struct hf_operand *ret);
 static bool take_size(struct parser *p, struct hf_operand *ret)
 {
     if (!hf__slice_is(p->token.text, "size"))
-        return FAIL(p,
-                    "Invalid %s: The function is not allowed to be used this way in an expression; "
-                    "function: %.*s",
-                    p->where, HF_FMT(p->token.text));
+        (void)NOTE(p,
+                   "Invalid %s: The function is not allowed to be used this way in an expression; "
+                   "function: %.*s",
+                   p->where, HF_FMT(p->token.text));
     advance(p);
     if (!enter(p) || !expect(p, "(") || !take_operand(p, ret) || !expect(p, ")")) return false;
     p->nesting--;
@@ -306,16 +327,16 @@ static bool find_function(struct hf_slice name, enum hf_condition_op *ret)
 static const struct hf_condition *take_function(struct parser *p)
 {
     struct hf_slice name = p->token.text;
-    enum hf_condition_op op;
+    enum hf_condition_op op = HF_EXISTS;
     struct hf_operand operands[2];
-    if (!find_function(name, &op)) {
-        FAIL(p, "Invalid %s: Invalid function name; function: %.*s", p->where, HF_FMT(name));
-        return NULL;
-    }
+    bool known = find_function(name, &op);
+    if (!known)
+        (void)NOTE(p, "Invalid %s: Invalid function name; function: %.*s", p->where, HF_FMT(name));
     advance(p);
     expect(p, "(");
     size_t count = p->code == 0 ? take_operands(p, operands, 2) : 0;
     if (p->code != 0) return NULL;
+    if (!known) return new_condition(p, op, operands, 1);
     if (count != (size_t)hf__condition_syntax[op].least) {
         FAIL(p,
              "Invalid %s: Incorrect number of operands for operator or function; operator or "
@@ -473,6 +494,20 @@ int hf__expr_parse_condition(struct hf_arena *arena, struct hf_slice text,
 
 static const struct hf_term *take_term(struct parser *p);
 
+static bool redundant(struct parser *p)
+{
+    return FAIL(p, "Invalid %s: The expression has redundant parentheses;", p->where);
+}
+
+/* A term, perhaps in parentheses. */
+static const struct hf_term *take_side(struct parser *p)
+{
+    if (!accept(p, "(")) return take_term(p);
+    if (hf__token_is(p->token, "(")) return redundant(p), NULL;
+    const struct hf_term *term = take_term(p);
+    return term && expect(p, ")") ? term : NULL;
+}
+
 static bool take_term_function(struct parser *p, struct hf_term *ret)
 {
     struct hf_slice name = p->token.text;
@@ -483,9 +518,9 @@ static bool take_term_function(struct parser *p, struct hf_term *ret)
     advance(p);
     if (!expect(p, "(")) return false;
     if (append) {
-        ret->first = take_term(p);
+        ret->first = take_side(p);
         if (!ret->first || !expect(p, ",")) return false;
-        ret->second = take_term(p);
+        ret->second = take_side(p);
         return ret->second && expect(p, ")");
     }
     if (p->token.kind == HF_TOKEN_VALUE)
@@ -494,7 +529,7 @@ static bool take_term_function(struct parser *p, struct hf_term *ret)
                     "function: if_not_exists",
                     p->where);
     if (!take_path(p, &ret->path) || !expect(p, ",")) return false;
-    ret->first = take_term(p);
+    ret->first = take_side(p);
     return ret->first && expect(p, ")");
 }
 
@@ -517,18 +552,37 @@ static const struct hf_term *take_term(struct parser *p)
     return taken ? term : NULL;
 }
 
+/* The sign after the left side, and the right side. */
+static void take_rest_of_sum(struct parser *p, struct hf_action *action)
+{
+    action->sign = accept(p, "+") ? '+' : accept(p, "-") ? '-' : '\0';
+    if (!action->sign) return;
+    count_operator(p);
+    action->right = take_side(p);
+}
+
+/* What is in parentheses, and the closing one: a sum, or its left side. */
+static bool take_sum_group(struct parser *p, struct hf_action *action)
+{
+    if (!enter(p)) return false;
+    if (accept(p, "(")) {
+        if (!take_sum_group(p, action)) return false;
+        if (hf__token_is(p->token, ")")) return redundant(p);
+    } else {
+        action->left = take_term(p);
+    }
+    if (p->code == 0 && !action->sign) take_rest_of_sum(p, action);
+    p->nesting--;
+    return expect(p, ")");
+}
+
+/* Parentheses may be around each side, or around the sum. */
 static bool take_set(struct parser *p, struct hf_action *action)
 {
     if (!expect(p, "=")) return false;
-    bool group = accept(p, "(");
-    action->left = take_term(p);
-    if (!action->left) return false;
-    action->sign = accept(p, "+") ? '+' : accept(p, "-") ? '-' : '\0';
-    if (action->sign) {
-        count_operator(p);
-        action->right = take_term(p);
-    }
-    if (group && !expect(p, ")")) return false;
+    if (accept(p, "(")) take_sum_group(p, action);
+    else action->left = take_term(p);
+    if (p->code == 0 && !action->sign) take_rest_of_sum(p, action);
     return p->code == 0;
 }
 

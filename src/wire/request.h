@@ -15,7 +15,8 @@ int hf__request_write(struct hf_arena *arena, const struct hf_op *op, struct hf_
 /*
  * Reads the body of a request of the given kind. The operation points into the
  * body and the arena. DynamoDB's error texts; parameters that DynamoDB calls
- * legacy are refused by name, others that holdfast does not know are ignored.
+ * legacy become conditions, updates and projections; others that holdfast does
+ * not know are ignored.
  */
 int hf__request_read(struct hf_arena *arena, enum hf_op_kind kind, struct hf_slice body,
                      struct hf_op *ret, struct hf_error *reterr);

@@ -256,6 +256,13 @@ void hf__sigv4_authorization(const struct hf_sigv4_request *request,
 
 /* ---- verification ---- */
 
+const char *const hf__sigv4_exceptions[HF_SIGV4_FAULTS] = {
+    [HF_SIGV4_MISSING] = "MissingAuthenticationTokenException",
+    [HF_SIGV4_INCOMPLETE] = "IncompleteSignatureException",
+    [HF_SIGV4_UNKNOWN] = "UnrecognizedClientException",
+    [HF_SIGV4_INVALID] = "InvalidSignatureException",
+};
+
 struct claim {
     struct hf_slice access_key_id, date, region, service, closing;
     struct hf_slice signed_names;
@@ -401,29 +408,45 @@ static int verify_claim(const struct hf_sigv4_request *request, const struct cla
                         "provided. Check your AWS Secret Access Key and signing method.");
 }
 
-int hf__sigv4_verify(const struct hf_sigv4_request *request, struct hf_slice service,
-                     int64_t now_unix_s, hf_sigv4_secret_fn secret_of, void *user,
-                     struct hf_error *reterr)
+/* The claim of a request, and when it was signed. */
+static int read_claim(const struct hf_sigv4_request *request, struct claim *ret,
+                      int64_t *ret_unix_s, enum hf_sigv4_fault *ret_fault, struct hf_error *reterr)
 {
     const struct hf_header *authorization = find_header(request, HF_LIT("authorization"));
     const struct hf_header *date = find_header(request, HF_LIT("x-amz-date"));
+    *ret_fault = HF_SIGV4_MISSING;
+    if (!authorization) return deny(reterr, "Request is missing Authentication Token");
+    *ret_fault = HF_SIGV4_INCOMPLETE;
+    if (!parse_claim(authorization->value, ret))
+        return deny(reterr,
+                    "The Authorization header is not a complete AWS4-HMAC-SHA256 signature");
+    if (!date || !parse_amz_date(date->value, ret_unix_s))
+        return deny(reterr, "The x-amz-date header is missing or not of the form 20261115T102030Z");
+    *ret_fault = HF_SIGV4_INVALID;
+    if (ret->date.len != 8 || memcmp(ret->date.ptr, date->value.ptr, 8) != 0)
+        return deny(reterr, "Date in Credential scope does not match the x-amz-date header");
+    return 0;
+}
+
+int hf__sigv4_verify(const struct hf_sigv4_request *request, const struct hf_sigv4_check *check,
+                     struct hf_sigv4_verdict *ret, struct hf_error *reterr)
+{
     struct claim claim;
     struct hf_slice secret;
     int64_t unix_s;
-    if (!authorization) return deny(reterr, "Request is missing Authentication Token");
-    if (!parse_claim(authorization->value, &claim))
-        return deny(reterr,
-                    "The Authorization header is not a complete AWS4-HMAC-SHA256 signature");
-    if (!date || !parse_amz_date(date->value, &unix_s))
-        return deny(reterr, "The x-amz-date header is missing or not of the form 20261115T102030Z");
-    if (claim.date.len != 8 || memcmp(claim.date.ptr, date->value.ptr, 8) != 0)
-        return deny(reterr, "Date in Credential scope does not match the x-amz-date header");
-    if (!hf__slice_eq(claim.service, service))
+    *ret = (struct hf_sigv4_verdict){0};
+    int code = read_claim(request, &claim, &unix_s, &ret->fault, reterr);
+    if (code != 0) return code;
+    if (!hf__slice_eq(claim.service, check->service))
         return deny(reterr, "Credential should be scoped to correct service");
-    if (unix_s < now_unix_s - MAX_SKEW_S) return deny(reterr, "Signature expired");
-    if (unix_s > now_unix_s + MAX_SKEW_S) return deny(reterr, "Signature not yet current");
-    if (!secret_of(user, claim.access_key_id, &secret))
+    if (unix_s < check->now_unix_s - MAX_SKEW_S) return deny(reterr, "Signature expired");
+    if (unix_s > check->now_unix_s + MAX_SKEW_S) return deny(reterr, "Signature not yet current");
+    if (!check->secret_of(check->user, claim.access_key_id, &secret)) {
+        ret->fault = HF_SIGV4_UNKNOWN;
         return deny(reterr, "The security token included in the request is invalid.");
-    struct hf_sigv4_scope scope = {.region = claim.region, .service = service, .unix_s = unix_s};
+    }
+    struct hf_sigv4_scope scope = {
+        .region = claim.region, .service = check->service, .unix_s = unix_s};
+    ret->access_key_id = claim.access_key_id;
     return verify_claim(request, &claim, &scope, secret, reterr);
 }

@@ -66,14 +66,36 @@ void hf__sigv4_authorization(const struct hf_sigv4_request *request,
 typedef bool (*hf_sigv4_secret_fn)(void *user, struct hf_slice access_key_id,
                                    struct hf_slice *ret_secret);
 
+/* What a received request is checked against. */
+struct hf_sigv4_check {
+    struct hf_slice service;
+    int64_t now_unix_s;
+    hf_sigv4_secret_fn secret_of;
+    void *user;
+};
+
+/* Why a request is refused; hf__sigv4_exceptions has DynamoDB's names for it. */
+enum hf_sigv4_fault {
+    HF_SIGV4_MISSING,    /* it is not signed */
+    HF_SIGV4_INCOMPLETE, /* its signature lacks a part */
+    HF_SIGV4_UNKNOWN,    /* there is no such key */
+    HF_SIGV4_INVALID,    /* the signature is not this request's, or not of now */
+};
+enum { HF_SIGV4_FAULTS = HF_SIGV4_INVALID + 1 };
+extern const char *const hf__sigv4_exceptions[HF_SIGV4_FAULTS];
+
+struct hf_sigv4_verdict {
+    struct hf_slice access_key_id; /* that signed it; within the header */
+    enum hf_sigv4_fault fault;     /* of a request that was denied */
+};
+
 /*
  * Checks a received request. Its `headers` are all that came, names in lower
  * case, in any order; the signed ones are picked here. The signature must cover
- * host and every x-amz- header, be for `service`, and be no older or newer than
+ * host and every x-amz- header, be for the service, and be no older or newer than
  * 15 minutes; no header that counts may come twice. HF_ERR_DENIED with a reason otherwise.
  */
-int hf__sigv4_verify(const struct hf_sigv4_request *request, struct hf_slice service,
-                     int64_t now_unix_s, hf_sigv4_secret_fn secret_of, void *user,
-                     struct hf_error *reterr);
+int hf__sigv4_verify(const struct hf_sigv4_request *request, const struct hf_sigv4_check *check,
+                     struct hf_sigv4_verdict *ret, struct hf_error *reterr);
 
 #endif

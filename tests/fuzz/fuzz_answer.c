@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (hf__answer_read(&arena, kind, body, &good, &error) == 0) {
         struct hf_buf text;
         hf__buf_init(&text, HF_ANSWER_MAX_SIZE);
-        hf__answer_write(kind, &good, &text);
+        hf__answer_write(&(struct hf_op){.kind = kind}, &good, &text);
         hf__buf_free(&text);
     }
     hf__answer_read_error(&arena, data[0] & 1 ? 400 : 503, body, &bad, &exception);

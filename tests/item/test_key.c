@@ -55,9 +55,9 @@ TEST(key_conditions_are_bound_by_the_schema)
         {"pk = :a AND sk > :b", "{\":a\":{\"S\":\"x\"},\":b\":{\"N\":\"1\"}}", NULL},
         {":b < sk AND (pk = :a)", "{\":a\":{\"S\":\"x\"},\":b\":{\"N\":\"1\"}}", NULL},
         {"pk > :a", "{\":a\":{\"S\":\"x\"}}", "Query key condition not supported"},
-        {"sk = :b", "{\":b\":{\"N\":\"1\"}}", "Query condition missed key schema element"},
+        {"sk = :b", "{\":b\":{\"N\":\"1\"}}", "Query condition missed key schema element: pk"},
         {"pk = :a AND v = :a", "{\":a\":{\"S\":\"x\"}}",
-         "Query condition missed key schema element"},
+         "Query condition missed key schema element: sk"},
         {"pk = :b", "{\":b\":{\"N\":\"1\"}}",
          "One or more parameter values were invalid: Condition parameter type does not match schema type"},
         {"pk = :a AND begins_with(sk, :a)", "{\":a\":{\"S\":\"x\"}}",
@@ -117,8 +117,9 @@ TEST(projections_keep_what_they_name)
 TEST(operations_are_checked_before_they_reach_a_table)
 {
     struct hf_error error = {0};
-    struct hf_op op = {.kind = HF_PUT_ITEM, .table = HF_LIT("ab")};
+    struct hf_op op = {.kind = HF_CREATE_TABLE, .table = HF_LIT("ab")};
     CHECK_INT(hf__op_check(&op, &error), HF_ERR_VALIDATION);
+    op.kind = HF_PUT_ITEM;
     op.table = HF_LIT("a/b/c");
     CHECK_INT(hf__op_check(&op, &error), HF_ERR_VALIDATION);
     op.table = HF_LIT("locks.v-1_2");

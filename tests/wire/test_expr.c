@@ -136,7 +136,9 @@ TEST(what_is_no_condition_is_refused_in_dynamodbs_words)
         const char *text, *message;
     } cases[] = {
         {"", "The expression can not be empty;"},
-        {"  ", "The expression can not be empty;"},
+        {"  ", "Syntax error; token: \"<EOF>\", near: \"  \""},
+        {" BETWEEN :a", "Syntax error; token: \"BETWEEN\", near: \" BETWEEN :a\""},
+        {"n = ", "Syntax error; token: \"<EOF>\", near: \"= \""},
         {"n", "Syntax error; token: \"<EOF>\", near: \"n\""},
         {"n == :a", "Syntax error; token: \"=\", near: \"== :a\""},
         {"n = :a )", "Syntax error; token: \")\", near: \":a )\""},
@@ -220,6 +222,14 @@ TEST(what_is_no_update_is_refused)
         {"SET owner = :a", "Attribute name is a reserved keyword; reserved keyword: owner"},
         {"REMOVE", "Syntax error; token: \"<EOF>\", near: \"REMOVE\""},
         {"bogus", "Syntax error; token: \"bogus\", near: \"bogus\""},
+        {"SET n = ((:a))", "The expression has redundant parentheses;"},
+        {"SET n = ((:a + :a))", "The expression has redundant parentheses;"},
+        {"SET n = (:a) + ((:a))", "The expression has redundant parentheses;"},
+        {"SET n = (:a + :a) + :a", "Syntax error; token: \"+\", near: \") + :a\""},
+        {"SET n = (:a", "Syntax error; token: \"<EOF>\", near: \":a\""},
+        {"SET set = :a", "Syntax error; token: \"set\", near: \"SET set =\""},
+        {" bogus ", "Syntax error; token: \"bogus\", near: \" bogus \""},
+        {" ", "Syntax error; token: \"<EOF>\", near: \" \""},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct hf_arena arena = {0};

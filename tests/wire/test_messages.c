@@ -3,22 +3,75 @@
 #include "wire/answer.h"
 #include "wire/request.h"
 
-static struct hf_op generate_op(struct hf_rng *rng, struct hf_arena *arena)
+/* Up to two indexes: a local one and one that is global. */
+static struct hf_indexes generate_indexes(struct hf_rng *rng, struct hf_arena *arena)
 {
-    struct hf_op op = {.kind = (enum hf_op_kind)hf_rng_below(rng, HF_OP_KINDS)};
-    if (op.kind != HF_LIST_TABLES) op.table = HF_LIT("locks");
+    static const struct hf_slice included[] = {{"a", 1}, {"b", 1}};
+    struct hf_index *indexes = hf__arena_zalloc(arena, 2, sizeof *indexes);
+    size_t count = 0;
+    if (hf_rng_below(rng, 2))
+        indexes[count++] = (struct hf_index){.name = HF_LIT("by-time"),
+                                             .schema = {.hash_name = HF_LIT("pk"),
+                                                        .hash_type = HF_B,
+                                                        .range_name = HF_LIT("time"),
+                                                        .range_type = HF_N},
+                                             .project = HF_PROJECT_KEYS_ONLY};
+    if (hf_rng_below(rng, 2))
+        indexes[count++] =
+            (struct hf_index){.name = HF_LIT("by-owner"),
+                              .global = true,
+                              .schema = {.hash_name = HF_LIT("owner"), .hash_type = HF_S},
+                              .project = HF_PROJECT_INCLUDE,
+                              .included = included,
+                              .included_count = 2};
+    if (count > 0 && indexes[0].schema.hash_type == HF_B && hf_rng_below(rng, 2))
+        indexes[0].project = HF_PROJECT_ALL;
+    return (struct hf_indexes){indexes, count};
+}
+
+static struct hf_op generate_op(struct hf_rng *rng, struct hf_arena *arena, enum hf_op_kind kind);
+
+static struct hf_op generate_part(struct hf_rng *rng, struct hf_arena *arena, enum hf_op_kind whole)
+{
+    static const enum hf_op_kind writes[] = {HF_PUT_ITEM, HF_DELETE_ITEM, HF_UPDATE_ITEM,
+                                             HF_CONDITION_CHECK};
+    enum hf_op_kind kind = whole == HF_BATCH_GET || whole == HF_TRANSACT_GET
+                               ? HF_GET_ITEM
+                               : writes[hf_rng_below(rng, whole == HF_BATCH_WRITE ? 2 : 4)];
+    struct hf_op part = generate_op(rng, arena, kind);
+    part.capacity = HF_CAPACITY_NONE;
+    part.returns = HF_RETURN_NONE;
+    if (whole != HF_TRANSACT_WRITE) {
+        part.condition = NULL;
+        part.old_on_failure = false;
+    }
+    if (whole == HF_BATCH_GET) {
+        part.projection = NULL;
+        part.consistent = false;
+    }
+    if (whole == HF_TRANSACT_WRITE && kind == HF_CONDITION_CHECK && !part.condition)
+        part.condition = hf__cond_exists(arena, "key");
+    return part;
+}
+
+static struct hf_op generate_op(struct hf_rng *rng, struct hf_arena *arena, enum hf_op_kind kind)
+{
+    struct hf_op op = {.kind = kind};
+    if (op.kind != HF_LIST_TABLES && !hf__op_has_parts(op.kind)) op.table = HF_LIT("locks");
     struct hf_attr *key = hf__arena_zalloc(arena, 1, sizeof *key);
     *key = (struct hf_attr){HF_LIT("key"), hf__s_str("k")};
-    bool has_key = op.kind == HF_GET_ITEM || op.kind == HF_UPDATE_ITEM || op.kind == HF_DELETE_ITEM;
-    bool writes_item =
-        op.kind == HF_PUT_ITEM || op.kind == HF_UPDATE_ITEM || op.kind == HF_DELETE_ITEM;
+    bool has_key = op.kind == HF_GET_ITEM || op.kind == HF_UPDATE_ITEM ||
+                   op.kind == HF_DELETE_ITEM || op.kind == HF_CONDITION_CHECK;
+    bool writes_item = op.kind == HF_PUT_ITEM || op.kind == HF_UPDATE_ITEM ||
+                       op.kind == HF_DELETE_ITEM || op.kind == HF_CONDITION_CHECK;
     bool paged = op.kind == HF_QUERY || op.kind == HF_SCAN;
     if (has_key) op.key = (struct hf_item){key, 1};
     if (op.kind == HF_PUT_ITEM) op.item = hf_test_gen_item(rng, arena);
     if (op.kind == HF_UPDATE_ITEM) op.update = hf_test_gen_update(rng, arena);
     if (writes_item) {
         if (hf_rng_below(rng, 2)) op.condition = hf_test_gen_condition(rng, arena, 2);
-        op.returns = (enum hf_returns)hf_rng_below(rng, HF_RETURNS_COUNT);
+        if (op.kind != HF_CONDITION_CHECK)
+            op.returns = (enum hf_returns)hf_rng_below(rng, HF_RETURNS_COUNT);
         op.old_on_failure = hf_rng_below(rng, 2);
     }
     if (paged || op.kind == HF_GET_ITEM) {
@@ -52,6 +105,42 @@ static struct hf_op generate_op(struct hf_rng *rng, struct hf_arena *arena)
             op.schema.range_type = HF_N;
         }
         if (hf_rng_below(rng, 2)) op.read_units = op.write_units = 5;
+        struct hf_table_wishes *wishes = hf__arena_zalloc(arena, 1, sizeof *wishes);
+        if (op.read_units == 0) wishes->indexes = generate_indexes(rng, arena);
+        wishes->has_protection = wishes->protection = hf_rng_below(rng, 2);
+        op.wishes = wishes;
+    }
+    if (paged && hf_rng_below(rng, 2)) op.index = HF_LIT("by-owner");
+    if (paged && !op.projection && hf_rng_below(rng, 2)) op.select = HF_SELECT_COUNT;
+    if (op.kind == HF_SCAN && hf_rng_below(rng, 2)) {
+        op.segments = 4;
+        op.segment = hf_rng_below(rng, 4);
+    }
+    if (op.kind <= HF_SCAN || hf__op_has_parts(op.kind))
+        op.capacity = (enum hf_capacity_wish)hf_rng_below(rng, HF_CAPACITY_WISHES);
+    if (hf__op_has_parts(op.kind)) {
+        struct hf_op *parts = hf__arena_zalloc(arena, 3, sizeof *parts);
+        op.part_count = 1 + hf_rng_below(rng, 3);
+        for (size_t i = 0; i < op.part_count; i++) parts[i] = generate_part(rng, arena, op.kind);
+        op.parts = parts;
+        if (op.kind == HF_TRANSACT_WRITE && hf_rng_below(rng, 2)) op.token = HF_LIT("once");
+    }
+    if (op.kind == HF_UPDATE_TABLE) {
+        struct hf_table_wishes *wishes = hf__arena_zalloc(arena, 1, sizeof *wishes);
+        struct hf_index_change *change = hf__arena_zalloc(arena, 1, sizeof *change);
+        struct hf_indexes indexes = generate_indexes(rng, arena);
+        if (indexes.count > 0 && indexes.at[indexes.count - 1].global) {
+            change->index = indexes.at[indexes.count - 1];
+            wishes->changes = change;
+            wishes->change_count = 1;
+        }
+        wishes->has_protection = true;
+        op.wishes = wishes;
+    }
+    if (op.kind == HF_TAG) {
+        struct hf_table_wishes *wishes = hf__arena_zalloc(arena, 1, sizeof *wishes);
+        wishes->tags = hf_test_item(arena, "{\"team\":{\"S\":\"a\"}}");
+        op.wishes = wishes;
     }
     if (op.kind == HF_UPDATE_TTL) {
         op.ttl_attribute = HF_LIT("ttl");
@@ -67,7 +156,9 @@ TEST(requests_read_back_as_they_were)
         struct hf_arena arena = {0};
         struct hf_buf body;
         struct hf_error error = {0};
-        struct hf_op op = generate_op(&rng, &arena), back;
+        enum hf_op_kind kind = (enum hf_op_kind)hf_rng_below(&rng, HF_OP_KINDS);
+        if (kind == HF_CONDITION_CHECK) kind = HF_TRANSACT_WRITE; /* is no request by itself */
+        struct hf_op op = generate_op(&rng, &arena, kind), back;
         hf__buf_init(&body, HF_REQUEST_MAX_SIZE);
         CHECK_INT(hf__request_write(&arena, &op, &body, &error), 0);
         hf_test_note("%s %.180s", hf__op_names[op.kind], hf__buf_cstr(&body));
@@ -120,24 +211,63 @@ TEST(bad_requests_are_refused)
     } cases[] = {
         {HF_GET_ITEM, "[]", "JSON, byte 0: expected an object"},
         {HF_GET_ITEM, "{\"TableName\":5}", "JSON, byte 13: expected a string"},
-        {HF_GET_ITEM, "{\"TableName\":\"t\",\"AttributesToGet\":[\"a\"]}",
-         "JSON, byte 35: the parameter AttributesToGet is not supported here"},
-        {HF_PUT_ITEM, "{\"Item\":{},\"ExpressionAttributeValues\":{\":x\":{\"S\":\"a\"}}}",
-         "Value provided in ExpressionAttributeValues unused in expressions: keys: {:x}"},
-        {HF_PUT_ITEM, "{\"Item\":{},\"ExpressionAttributeNames\":{\"#x\":\"a\"}}",
-         "Value provided in ExpressionAttributeNames unused in expressions: keys: {#x}"},
-        {HF_PUT_ITEM, "{\"Item\":{},\"ExpressionAttributeValues\":{\"x\":{\"S\":\"a\"}}}",
+        {HF_GET_ITEM, "{\"TableName\":\"t\",\"AttributesToGet\":[\"a\",\"a\"]}",
+         "One or more parameter values were invalid: Duplicate value in attribute name: a"},
+        {HF_GET_ITEM,
+         "{\"TableName\":\"t\",\"Key\":{},\"AttributesToGet\":[\"a\"],\"ProjectionExpression\":\"a\"}",
+         "Can not use both expression and non-expression parameters in the same request: "
+         "Non-expression parameters: {AttributesToGet} Expression parameters: "
+         "{ProjectionExpression}"},
+        {HF_SCAN, "{\"TableName\":\"t\",\"Segment\":1}",
+         "The TotalSegments parameter is required but was not present in the request when Segment "
+         "parameter is present"},
+        {HF_TRANSACT_WRITE, "{\"TransactItems\":[{}]}",
+         "Invalid Request: TransactWriteRequest should contain Delete or Put or Update request"},
+        {HF_PUT_ITEM,
+         "{\"TableName\":\"t\",\"Item\":{},\"ExpressionAttributeValues\":{\":x\":{\"S\":\"a\"}}}",
+         "ExpressionAttributeValues can only be specified when using expressions: "
+         "ConditionExpression is null"},
+        {HF_PUT_ITEM,
+         "{\"TableName\":\"t\",\"Item\":{},\"ExpressionAttributeNames\":{\"#x\":\"a\"}}",
+         "ExpressionAttributeNames can only be specified when using expressions"},
+        {HF_PUT_ITEM,
+         "{\"TableName\":\"t\",\"Item\":{},\"ConditionExpression\":\"a=:a\",\"ExpressionAttributeValues\":{\"x\":{\"S\":"
+         "\"a\"}}}",
          "ExpressionAttributeValues contains invalid key: Syntax error; key: \"x\""},
-        {HF_PUT_ITEM, "{\"Item\":{},\"ReturnValues\":\"SOME\"}",
-         "JSON, byte 32: 'SOME' is not a value of ReturnValues"},
-        {HF_CREATE_TABLE, "{\"KeySchema\":[{\"AttributeName\":\"pk\",\"KeyType\":\"HASH\"}]}",
-         "The number of attributes in key schema must match the number of attributes defined in attribute "
-         "definitions."},
+        {HF_PUT_ITEM, "{\"TableName\":\"t\",\"Item\":{},\"ReturnValues\":\"SOME\"}",
+         "1 validation error detected: Value 'SOME' at 'returnValues' failed to satisfy "
+         "constraint: Member must satisfy enum value set: [ALL_NEW, UPDATED_OLD, ALL_OLD, NONE, "
+         "UPDATED_NEW]"},
+        {HF_PUT_ITEM,
+         "{\"TableName\":\"t\",\"Item\":{},\"ReturnItemCollectionMetrics\":\"X\",\"ReturnValuesOnConditionCheckFailure\":\"Y\"}",
+         "2 validation errors detected: Value 'X' at 'returnItemCollectionMetrics' failed to satisfy "
+         "constraint: Member must satisfy enum value set: [SIZE, NONE]; Value 'Y' at "
+         "'returnValuesOnConditionCheckFailure' failed to satisfy constraint: Member must satisfy enum "
+         "value set: [ALL_OLD, NONE]"},
+        {HF_PUT_ITEM, "{\"TableName\":\"x!\",\"Item\":{},\"ReturnValues\":\"SOME\"}",
+         "1 validation error detected: Value 'x!' at 'tableName' failed to satisfy constraint: Member "
+         "must satisfy regular expression pattern: [a-zA-Z0-9_.-]+"},
+        {HF_TRANSACT_WRITE,
+         "{\"TransactItems\":[{\"Delete\":{\"TableName\":\"t\"}},{\"Put\":{\"Item\":{},"
+         "\"ReturnValuesOnConditionCheckFailure\":\"Y\"}}]}",
+         "3 validation errors detected: Value null at 'transactItems.1.member.delete.key' failed to "
+         "satisfy constraint: Member must not be null; Value 'Y' at "
+         "'transactItems.2.member.put.returnValuesOnConditionCheckFailure' failed to satisfy constraint: "
+         "Member must satisfy enum value set: [ALL_OLD, NONE]; Value null at "
+         "'transactItems.2.member.put.tableName' failed to satisfy constraint: Member must not be null"},
+        {HF_CREATE_TABLE, "{\"TableName\":\"table\",\"KeySchema\":[]}",
+         "1 validation error detected: Value '[]' at 'keySchema' failed to satisfy constraint: Member "
+         "must have length greater than or equal to 1"},
         {HF_CREATE_TABLE,
-         "{\"KeySchema\":[{\"AttributeName\":\"pk\",\"KeyType\":\"HASH\"}],\"AttributeDefinitions\":"
-         "[{\"AttributeName\":\"pk\",\"AttributeType\":\"BOOL\"}]}",
-         "1 validation error detected: Value 'BOOL' at 'attributeDefinitions' failed to satisfy constraint: "
-         "Member must satisfy enum value set: [B, N, S]"},
+         "{\"TableName\":\"table\",\"KeySchema\":[{\"AttributeName\":\"pk\",\"KeyType\":\"HASH\"}],\"BillingMode\":\"PAY_PER_"
+         "REQUEST\"}",
+         "One or more parameter values were invalid: Some index key attributes are not defined in "
+         "AttributeDefinitions. Keys: [pk]"},
+        {HF_CREATE_TABLE,
+         "{\"TableName\":\"table\",\"KeySchema\":[{\"AttributeName\":\"pk\",\"KeyType\":\"HASH\"}],\"AttributeDefinitions\":"
+         "[{\"AttributeName\":\"pk\",\"AttributeType\":\"BOOL\"}],\"BillingMode\":\"PAY_PER_REQUEST\"}",
+         "1 validation error detected: Value 'BOOL' at 'attributeDefinitions.1.member.attributeType' failed to "
+         "satisfy constraint: Member must satisfy enum value set: [B, N, S]"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct hf_arena arena = {0};
@@ -183,18 +313,21 @@ static struct hf_answer generate_answer(struct hf_rng *rng, struct hf_arena *are
         if (hf_rng_below(rng, 2)) answer.last_key = hf_test_item(arena, "{\"key\":{\"S\":\"z\"}}");
         break;
     case HF_CREATE_TABLE:
+    case HF_UPDATE_TABLE:
     case HF_DESCRIBE_TABLE:
     case HF_DELETE_TABLE:
         answer.table = (struct hf_table_info){
             .name = HF_LIT("locks"),
             .status = HF_LIT("ACTIVE"),
             .schema = {.hash_name = HF_LIT("pk"),
-                       .hash_type = HF_N,
+                       .hash_type = HF_B,
                        .range_name = HF_LIT("sk"),
                        .range_type = HF_B},
             .item_count = hf_rng_below(rng, 100),
             .on_demand = hf_rng_below(rng, 2),
             .created_unix_ms = 1794738030005 + hf_rng_below(rng, 1000),
+            .indexes = generate_indexes(rng, arena),
+            .is_protected = hf_rng_below(rng, 2),
         };
         break;
     case HF_LIST_TABLES:
@@ -209,6 +342,21 @@ static struct hf_answer generate_answer(struct hf_rng *rng, struct hf_arena *are
         answer.ttl_status = hf_rng_below(rng, 2) ? HF_LIT("ENABLED") : HF_LIT("DISABLED");
         answer.ttl_attribute = HF_LIT("ttl");
         break;
+    case HF_TRANSACT_GET:
+        answer.part_count = 1 + hf_rng_below(rng, 3);
+        answer.parts = hf__arena_zalloc(arena, answer.part_count, sizeof *answer.parts);
+        for (size_t i = 0; i < answer.part_count; i++) {
+            answer.parts[i].has_item = hf_rng_below(rng, 2);
+            if (answer.parts[i].has_item) answer.parts[i].item = hf_test_gen_item(rng, arena);
+        }
+        break;
+    case HF_LIST_TAGS: answer.tags = hf_test_item(arena, "{\"team\":{\"S\":\"a\"}}"); break;
+    case HF_CONDITION_CHECK: /* is no request, and batches are written only */
+    case HF_BATCH_GET:
+    case HF_BATCH_WRITE:
+    case HF_TRANSACT_WRITE:
+    case HF_TAG:
+    case HF_UNTAG: break;
     }
     return answer;
 }
@@ -221,9 +369,10 @@ TEST(answers_read_back_as_they_were)
         struct hf_buf body;
         struct hf_error error = {0};
         enum hf_op_kind kind = (enum hf_op_kind)hf_rng_below(&rng, HF_OP_KINDS);
+        if (kind == HF_BATCH_GET) kind = HF_TRANSACT_GET;
         struct hf_answer answer = generate_answer(&rng, &arena, kind), back = {0};
         hf__buf_init(&body, HF_ANSWER_MAX_SIZE);
-        CHECK_INT(hf__answer_write(kind, &answer, &body), 200);
+        CHECK_INT(hf__answer_write(&(struct hf_op){.kind = kind}, &answer, &body), 200);
         hf_test_note("%s %.180s", hf__op_names[kind], hf__buf_cstr(&body));
         if (hf__answer_read(&arena, kind, hf__buf_view(&body), &back, &error) != 0)
             hf_test_fail(__FILE__, __LINE__, "%s", error.message);
@@ -240,6 +389,13 @@ TEST(answers_read_back_as_they_were)
         CHECK_INT(back.table_count, answer.table_count);
         CHECK_SLICE(back.last_table, answer.last_table);
         CHECK_SLICE(back.ttl_status, answer.ttl_status);
+        CHECK(hf__indexes_equal(back.table.indexes, answer.table.indexes));
+        CHECK(back.table.is_protected == answer.table.is_protected);
+        CHECK(hf__item_equal(back.tags, answer.tags));
+        CHECK_INT(back.part_count, answer.part_count);
+        for (size_t j = 0; j < answer.part_count; j++)
+            CHECK(back.parts[j].has_item == answer.parts[j].has_item &&
+                  hf__item_equal(back.parts[j].item, answer.parts[j].item));
         hf__buf_free(&body);
         hf__arena_free(&arena);
     }
@@ -260,7 +416,7 @@ TEST(errors_travel_as_exceptions)
         answer.has_item = codes[i] == HF_ERR_CONDITION;
         if (answer.has_item) answer.item = hf_test_item(&arena, "{\"owner\":{\"S\":\"you\"}}");
         hf__buf_clear(&body);
-        int status = hf__answer_write(HF_PUT_ITEM, &answer, &body);
+        int status = hf__answer_write(&(struct hf_op){.kind = HF_PUT_ITEM}, &answer, &body);
         hf__answer_read_error(&arena, status, hf__buf_view(&body), &back, &exception);
         CHECK_INT(back.code, codes[i]);
         CHECK_STR(back.error.message, "what went wrong");

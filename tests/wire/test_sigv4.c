@@ -175,7 +175,11 @@ static int verify(const struct vector *v, struct hf_slice authorization, struct 
     request.headers = headers;
     request.header_count = count;
     request.body = body;
-    return hf__sigv4_verify(&request, v->service, now, secret_of, (void *)v, reterr);
+    const struct hf_sigv4_check check = {v->service, now, secret_of, (void *)v};
+    struct hf_sigv4_verdict verdict;
+    int code = hf__sigv4_verify(&request, &check, &verdict, reterr);
+    if (code == 0) CHECK(hf__slice_eq(verdict.access_key_id, v->access_key_id));
+    return code;
 }
 
 static void check_verification(const struct vector *v)
