@@ -100,7 +100,9 @@ const char *hf_version(void);
     X(HF_ERR_IN_CALLBACK, -27, "in-callback", "a call that waits was made inside a callback")      \
     X(HF_ERR_UNSUPPORTED, -28, "unsupported", "the table format cannot do this")                   \
     X(HF_ERR_ABSENT, -29, "absent", "there is no such lock")                                       \
-    X(HF_ERR_OTHER_LIMIT, -30, "other-limit", "the lock is shared under another limit")
+    X(HF_ERR_OTHER_LIMIT, -30, "other-limit", "the lock is shared under another limit")            \
+    X(HF_ERR_TRANSACTION, -31, "transaction", "a transaction was cancelled")                       \
+    X(HF_ERR_OTHER_REQUEST, -32, "other-request", "the token was used for another request")
 
 enum hf_error_code {
     HF_OK = 0,

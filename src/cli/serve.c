@@ -29,6 +29,8 @@ static const struct option options[] = {
     {"rules", 0, OPTION_TEXT, "FILE", AT(rules), "access rules: lines of WHO RIGHTS NAME…"},
     {"rights-claim", 0, OPTION_TEXT, "NAME", AT(rights_claim),
      "claim of a JWT that contains rights: RIGHTS NAME…"},
+    {"access-keys", 0, OPTION_TEXT, "FILE", AT(access_keys),
+     "keys that sign calls of the DynamoDB API: lines of ACCESS_KEY_ID SECRET"},
     {"check", 0, OPTION_FLAG, NULL, AT(check), "check settings and files, then exit"},
     {"no-auth", 0, OPTION_FLAG, NULL, AT(no_auth),
      "allow everything to every caller, even from other machines"},
@@ -162,7 +164,8 @@ const struct command command_serve = {
         "(LockServiceCentral's), the DynamoDB API (on a file store), a live page (/), metrics\n"
         "(/metrics), /healthz and /readyz.\n\n"
         "Beyond this machine it listens only with authentication: --tokens, --jwt-issuer,\n"
-        "--jwt-jwks or --client-ca; or with --no-auth. Each option is also a variable:\n"
+        "--jwt-jwks, --client-ca or, for the DynamoDB API alone, --access-keys; or with --no-auth.\n"
+        "Each option is also a variable:\n"
         "HOLDFAST_TLS_CERT for --tls-cert. LockServiceCentral's JWT_ISSUER, JWT_JWKS,\n"
         "JWT_AUDIENCE, AUTHENTICATION_DISABLED and LOCKER_DYNAMODB_… work too.\n\n"
         "One line of JSON per request goes to standard error; with --quiet, failures only.\n"

@@ -22,6 +22,7 @@ struct serve_options {
     const char *admins;
     const char *admin_claim;
     const char *rules;
+    const char *access_keys;
     const char *rights_claim;
     bool check;
     const char *v1_table;

@@ -239,7 +239,8 @@ static int fill(struct cli *cli, const struct serve_options *given, const struct
                 struct hf_serve_options *ret, struct hf_error *reterr)
 {
     bool beyond = !listener->local; /* other machines can reach it */
-    bool has_auth = given->tokens || given->jwt_issuer || given->jwt_jwks || given->client_ca;
+    bool has_auth = given->tokens || given->jwt_issuer || given->jwt_jwks || given->client_ca ||
+                    given->access_keys;
     *ret = (struct hf_serve_options){
         .v1_table = given->v1_table,
         .listen_fd = listener->fd,
@@ -262,6 +263,7 @@ static int fill(struct cli *cli, const struct serve_options *given, const struct
         .rules_file = given->rules,
         .rights_claim = given->rights_claim,
         .leeway_s = given->jwt_leeway_ms / 1000,
+        .access_keys_file = given->access_keys,
         .dynamodb_key_id = getenv("HOLDFAST_DYNAMODB_ACCESS_KEY_ID"),
         .dynamodb_secret = getenv("HOLDFAST_DYNAMODB_SECRET_ACCESS_KEY"),
         .max_connections = given->max_connections,
@@ -290,11 +292,12 @@ static int fill(struct cli *cli, const struct serve_options *given, const struct
                              given->tokens       ? "--tokens"
                              : given->jwt_issuer ? "--jwt-issuer"
                              : given->jwt_jwks   ? "--jwt-jwks"
-                                                 : "--client-ca");
+                             : given->client_ca  ? "--client-ca"
+                                                 : "--access-keys");
     if (!has_auth && !given->no_auth && !given->auth_wanted && !listener->local)
         return hf__error_set(reterr, HF_ERR_INVALID,
                              "refusing to listen on %s without authentication; use --tokens, "
-                             "--jwt-issuer, --jwt-jwks, --client-ca or --no-auth",
+                             "--jwt-issuer, --jwt-jwks, --client-ca, --access-keys or --no-auth",
                              listener->address);
     if (!has_auth && !given->no_auth &&
         (given->jwt_audience || given->admins || given->admin_claim))
@@ -304,8 +307,8 @@ static int fill(struct cli *cli, const struct serve_options *given, const struct
             "--jwt-issuer, --jwt-jwks or --client-ca");
     if (!has_auth && (given->rules || given->rights_claim))
         return hf__error_set(reterr, HF_ERR_INVALID,
-                             "%s needs authentication; use --tokens, --jwt-issuer, --jwt-jwks or "
-                             "--client-ca",
+                             "%s needs authentication; use --tokens, --jwt-issuer, --jwt-jwks, "
+                             "--client-ca or --access-keys",
                              given->rules ? "--rules" : "--rights-claim");
     if (given->rights_claim && !given->jwt_issuer && !given->jwt_jwks)
         return hf__error_set(reterr, HF_ERR_INVALID,

@@ -41,6 +41,7 @@ struct hf_serve_options {
     int64_t leeway_s;         /* 0: 60 */
 
     /* Callers of the DynamoDB API: SigV4 keys; NULL: those that the rest of the service admits. */
+    const char *access_keys_file;
     const char *dynamodb_key_id;
     const char *dynamodb_secret;
 

@@ -250,6 +250,9 @@ static int start_parts(struct hf_service *service, const struct hf_serve_options
         .admin_claim = options->admin_claim,
         .rules_file = options->rules_file,
         .rights_claim = options->rights_claim,
+        .access_keys_file = options->access_keys_file,
+        .access_key_id = options->dynamodb_key_id,
+        .secret_access_key = options->dynamodb_secret,
         .leeway_s = or_default(options->leeway_s, LEEWAY_S),
         .certificates = options->client_ca,
     };
@@ -316,12 +319,6 @@ int hf__service_start(const struct hf_serve_options *options, struct hf_service 
     hf__list_init(&service->calls);
     pthread_mutex_init(&service->rates.mutex, NULL);
     set_limits(&service->limits, options);
-    if (options->dynamodb_key_id) {
-        service->access_key_id =
-            hf__arena_str(&service->arena, hf__slice_str(options->dynamodb_key_id));
-        service->secret_access_key =
-            hf__arena_str(&service->arena, hf__slice_str(options->dynamodb_secret));
-    }
     const struct hf_server_options server = {
         .listen_fd = options->listen_fd,
         .metrics_fd = options->metrics_fd,
@@ -359,7 +356,8 @@ int hf__service_reload(struct hf_service *service, struct hf_error *reterr)
 int hf__service_check(const struct hf_serve_options *options, struct hf_error *reterr)
 {
     const struct hf_auth_options auth = {.tokens_file = options->tokens_file,
-                                         .rules_file = options->rules_file};
+                                         .rules_file = options->rules_file,
+                                         .access_keys_file = options->access_keys_file};
     struct hf_tls *tls = NULL;
     int code = check_store_url(options->store_url, reterr);
     if (code == 0) code = hf__auth_check_files(&auth, reterr);

@@ -75,8 +75,6 @@ struct hf_service {
     bool v1_own_table; /* not the table that the client uses */
     bool dynamodb;     /* the store is an embedded engine: its API is served */
     const char *format;
-    const char *access_key_id; /* of callers of the DynamoDB API; NULL: any */
-    const char *secret_access_key;
     struct hf_arena arena; /* texts of the options */
 
     struct hf_metrics metrics;
@@ -163,6 +161,8 @@ void hf__access_log(const struct hf_exchange *exchange, int64_t took_us, bool re
  * lock, and administrators may do everything. */
 bool hf__may(const struct hf_exchange *exchange, enum hf_right right, struct hf_slice lock);
 bool hf__may_table(const struct hf_exchange *exchange, enum hf_right right, struct hf_slice table);
+/* A reference to the keys of the DynamoDB API's callers; NULL: they need not sign. */
+struct hf_access_keys *hf__auth_access_keys(struct hf_auth *auth);
 /* The caller has signed with this key. */
 void hf__auth_by_key(struct hf_exchange *exchange, const char *access_key);
 /* Whether there are rules. */
@@ -181,10 +181,13 @@ struct hf_auth_options {
     const char *jwks_url;
     const char *audience;
     const char *tokens_file;
-    const char *admins;       /* owners, comma-separated; NULL: none */
-    const char *admin_claim;  /* NAME=VALUE of a JWT */
-    const char *rules_file;   /* NULL: every caller may read and lock everything */
-    const char *rights_claim; /* the claim of a JWT that contains rights; NULL: none */
+    const char *admins;           /* owners, comma-separated; NULL: none */
+    const char *admin_claim;      /* NAME=VALUE of a JWT */
+    const char *rules_file;       /* NULL: every caller may read and lock everything */
+    const char *rights_claim;     /* the claim of a JWT that contains rights; NULL: none */
+    const char *access_keys_file; /* access_key.h; NULL: none … */
+    const char *access_key_id;    /* … but perhaps this one */
+    const char *secret_access_key;
     int64_t leeway_s;
     bool certificates; /* the TLS layer has checked them */
 };

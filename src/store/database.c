@@ -13,7 +13,7 @@
 
 enum {
     APPLICATION_ID = 0x68666474, /* "hfdt" */
-    SCHEMA_VERSION = 1,
+    SCHEMA_VERSION = 2,
     LONGEST_PAUSE_US = 8000,
 };
 
@@ -22,6 +22,11 @@ enum {
  * without a sort key has an empty sk. The item is DynamoDB JSON, so that the
  * sqlite3 shell can show it. `expires` is the TTL attribute's value while TTL
  * is on.
+ *
+ * An entry of a secondary index is the second key of an item (ik, isk) and the
+ * item's own; the item itself is stored once. `spec` tells the indexes of a
+ * table, as JSON, and is empty for a table without any. `tokens` are those of
+ * transactions, for ten minutes.
  */
 static const char schema[] =
     "CREATE TABLE meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;"
@@ -37,9 +42,20 @@ static const char schema[] =
     " PRIMARY KEY(table_id, pk, sk)) WITHOUT ROWID;"
     "CREATE INDEX items_expiry ON items(expires) WHERE expires IS NOT NULL;";
 
+/* What the second version has added; files of the first are brought up to it when opened. */
+static const char second_version[] =
+    "ALTER TABLE tables ADD COLUMN spec TEXT NOT NULL DEFAULT '';"
+    "CREATE TABLE entries("
+    " table_id INTEGER NOT NULL, slot INTEGER NOT NULL, ik BLOB NOT NULL, isk BLOB NOT NULL,"
+    " pk BLOB NOT NULL, sk BLOB NOT NULL,"
+    " PRIMARY KEY(table_id, slot, ik, isk, pk, sk)) WITHOUT ROWID;"
+    "CREATE TABLE tokens("
+    " token TEXT PRIMARY KEY, fingerprint BLOB NOT NULL, made_unix_ms INTEGER NOT NULL)"
+    " WITHOUT ROWID;";
+
 #define TABLE_COLUMNS                                                                              \
     "id, name, hash_name, hash_type, range_name, range_type, read_units, write_units,"             \
-    " ttl_attribute, created_unix_ms"
+    " ttl_attribute, created_unix_ms, spec"
 
 static const char *const texts[HF_SQL_COUNT] = {
     [HF_SQL_BEGIN_READ] = "BEGIN",
@@ -53,10 +69,15 @@ static const char *const texts[HF_SQL_COUNT] = {
     [HF_SQL_TABLE_LIST] = "SELECT name FROM tables WHERE name > ?1 ORDER BY name LIMIT ?2",
     [HF_SQL_TABLE_INSERT] =
         "INSERT INTO tables(name, hash_name, hash_type, range_name, range_type, read_units,"
-        " write_units, ttl_attribute, created_unix_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, '', ?8)",
+        " write_units, ttl_attribute, created_unix_ms, spec)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, '', ?8, ?9)",
     [HF_SQL_TABLE_DELETE] = "DELETE FROM tables WHERE id = ?1",
-    [HF_SQL_TABLE_COUNT] = "SELECT count(*) FROM items WHERE table_id = ?1",
+    [HF_SQL_TABLE_COUNT] =
+        "SELECT count(*), coalesce(sum(length(item)), 0) FROM items WHERE table_id = ?1",
     [HF_SQL_TABLE_ITEMS_DELETE] = "DELETE FROM items WHERE table_id = ?1",
+    [HF_SQL_TABLE_ENTRIES_DELETE] = "DELETE FROM entries WHERE table_id = ?1",
+    [HF_SQL_UNITS_SET] = "UPDATE tables SET read_units = ?2, write_units = ?3 WHERE id = ?1",
+    [HF_SQL_SPEC_SET] = "UPDATE tables SET spec = ?2 WHERE id = ?1",
     [HF_SQL_TTL_SET] = "UPDATE tables SET ttl_attribute = ?2 WHERE id = ?1",
     [HF_SQL_EXPIRY_SET] =
         "UPDATE items SET expires = ?4 WHERE table_id = ?1 AND pk = ?2 AND sk = ?3",
@@ -73,9 +94,37 @@ static const char *const texts[HF_SQL_COUNT] = {
                           " AND sk >= ?3 AND sk < ?4 ORDER BY sk DESC",
     [HF_SQL_SCAN] = "SELECT item, pk, sk FROM items WHERE table_id = ?1 AND (pk, sk) > (?2, ?3)"
                     " ORDER BY pk, sk",
+    [HF_SQL_ENTRY_INSERT] = "INSERT OR REPLACE INTO entries(table_id, slot, ik, isk, pk, sk)"
+                            " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    [HF_SQL_ENTRY_DELETE] =
+        "DELETE FROM entries WHERE table_id = ?1 AND slot = ?2 AND ik = ?3 AND isk = ?4"
+        " AND pk = ?5 AND sk = ?6",
+    [HF_SQL_ENTRY_COUNT] = "SELECT count(*) FROM entries WHERE table_id = ?1 AND slot = ?2",
+    [HF_SQL_ENTRIES_DELETE] = "DELETE FROM entries WHERE table_id = ?1 AND slot = ?2",
+    /* ?4 and ?5 bound the sort key; ?6 to ?8 are the entry to continue after. */
+    [HF_SQL_INDEX_QUERY_UP] =
+        "SELECT i.item, i.pk, i.sk FROM entries e CROSS JOIN items i"
+        " ON i.table_id = e.table_id AND i.pk = e.pk AND i.sk = e.sk"
+        " WHERE e.table_id = ?1 AND e.slot = ?2 AND e.ik = ?3 AND e.isk < ?5"
+        " AND (e.isk, e.pk, e.sk) > (?6, ?7, ?8) AND e.isk >= ?4 ORDER BY e.isk, e.pk, e.sk",
+    [HF_SQL_INDEX_QUERY_DOWN] =
+        "SELECT i.item, i.pk, i.sk FROM entries e CROSS JOIN items i"
+        " ON i.table_id = e.table_id AND i.pk = e.pk AND i.sk = e.sk"
+        " WHERE e.table_id = ?1 AND e.slot = ?2 AND e.ik = ?3 AND e.isk >= ?4"
+        " AND (e.isk, e.pk, e.sk) < (?6, ?7, ?8) AND e.isk < ?5"
+        " ORDER BY e.isk DESC, e.pk DESC, e.sk DESC",
+    [HF_SQL_INDEX_SCAN] =
+        "SELECT i.item, i.pk, i.sk FROM entries e CROSS JOIN items i"
+        " ON i.table_id = e.table_id AND i.pk = e.pk AND i.sk = e.sk"
+        " WHERE e.table_id = ?1 AND e.slot = ?2 AND (e.ik, e.isk, e.pk, e.sk) > (?3, ?4, ?5, ?6)"
+        " ORDER BY e.ik, e.isk, e.pk, e.sk",
+    [HF_SQL_TOKEN_GET] = "SELECT fingerprint FROM tokens WHERE token = ?1 AND made_unix_ms > ?2",
+    [HF_SQL_TOKEN_INSERT] =
+        "INSERT OR REPLACE INTO tokens(token, fingerprint, made_unix_ms) VALUES (?1, ?2, ?3)",
+    [HF_SQL_TOKENS_DELETE] = "DELETE FROM tokens WHERE made_unix_ms <= ?1",
     [HF_SQL_SWEEP] =
-        "DELETE FROM items WHERE (table_id, pk, sk) IN (SELECT table_id, pk, sk FROM items"
-        " WHERE expires IS NOT NULL AND expires < ?1 AND expires > ?2 LIMIT ?3)",
+        "SELECT t.name, i.item, i.pk, i.sk FROM items i JOIN tables t ON t.id = i.table_id"
+        " WHERE i.expires IS NOT NULL AND i.expires < ?1 AND i.expires > ?2 LIMIT ?3",
     [HF_SQL_META_GET] = "SELECT value FROM meta WHERE name = ?1",
     [HF_SQL_META_SET] = "INSERT OR REPLACE INTO meta(name, value) VALUES (?1, ?2)",
     [HF_SQL_META_RAISE] = "UPDATE meta SET value = max(value, ?2) WHERE name = ?1",
@@ -256,36 +305,42 @@ static int read_marks(struct hf_database *db, struct marks *ret, struct hf_error
     return not_a_database ? refuse(db, "is not a holdfast store", reterr) : code;
 }
 
-/* Whether the file is ours and of this version; 0 with *ret_empty when there is nothing in it. */
-static int inspect(struct hf_database *db, bool *ret_empty, struct hf_error *reterr)
+/* What must be done to a file before it is used. */
+enum age { CURRENT, EMPTY, OLD };
+
+static int inspect(struct hf_database *db, enum age *ret, struct hf_error *reterr)
 {
     struct marks marks = {0};
     int code = read_marks(db, &marks, reterr);
     if (code != 0) return code;
-    *ret_empty = marks.objects == 0 && marks.application == 0 && marks.version == 0;
-    if (*ret_empty) return 0;
+    bool empty = marks.objects == 0 && marks.application == 0 && marks.version == 0;
+    *ret = empty ? EMPTY : marks.version == SCHEMA_VERSION ? CURRENT : OLD;
+    if (empty) return 0;
     if (marks.application != APPLICATION_ID)
         return refuse(db, "is a database of another program", reterr);
     if (marks.version > SCHEMA_VERSION)
         return refuse(db, "was written by a newer holdfast, which has changed its layout", reterr);
-    if (marks.version != SCHEMA_VERSION) return refuse(db, "has an unknown schema version", reterr);
+    if (marks.version < 1) return refuse(db, "has an unknown schema version", reterr);
     return 0;
 }
 
 /*
  * The schema is created in rollback mode, in one transaction, before the switch
- * to WAL: so the main file identifies itself from its first moment on.
+ * to WAL: so the main file identifies itself from its first moment on. An old
+ * file is brought up to this version in one transaction, too; processes of the
+ * version before that have it open go on.
  */
 static int create_schema(struct hf_database *db, struct hf_error *reterr)
 {
     char sql[128];
-    bool empty = true;
+    enum age age = CURRENT;
     int code = exec(db, "BEGIN EXCLUSIVE", "open", reterr);
-    if (code == 0) code = inspect(db, &empty, reterr); /* another process may have been faster */
-    if (code == 0 && empty) {
+    if (code == 0) code = inspect(db, &age, reterr); /* another process may have been faster */
+    if (code == 0 && age == EMPTY) code = exec(db, schema, "write to", reterr);
+    if (code == 0 && age != CURRENT) {
         snprintf(sql, sizeof sql, "PRAGMA application_id = %d; PRAGMA user_version = %d",
                  APPLICATION_ID, SCHEMA_VERSION);
-        code = exec(db, schema, "write to", reterr);
+        code = exec(db, second_version, "write to", reterr);
         if (code == 0) code = exec(db, sql, "write to", reterr);
     }
     if (code == 0) return exec(db, "COMMIT", "write to", reterr);
@@ -323,10 +378,10 @@ static int configure(struct hf_database *db, struct hf_error *reterr)
 static int try_connection(struct hf_database *db, const char *path, bool create,
                           struct hf_error *reterr)
 {
-    bool empty = false;
+    enum age age = CURRENT;
     int code = connect_to(db, path, create, reterr);
-    if (code == 0 && create) code = inspect(db, &empty, reterr);
-    if (code == 0 && empty) code = create_schema(db, reterr);
+    if (code == 0 && create) code = inspect(db, &age, reterr);
+    if (code == 0 && age != CURRENT) code = create_schema(db, reterr);
     if (code == 0) code = configure(db, reterr);
     return code;
 }

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/slice.h"
 #include "item/key.h"
+#include "wire/table_json.h"
 
 enum hf_statement {
     HF_SQL_BEGIN_READ,
@@ -32,6 +33,9 @@ enum hf_statement {
     HF_SQL_TABLE_DELETE,
     HF_SQL_TABLE_COUNT,
     HF_SQL_TABLE_ITEMS_DELETE,
+    HF_SQL_TABLE_ENTRIES_DELETE,
+    HF_SQL_UNITS_SET,
+    HF_SQL_SPEC_SET,
     HF_SQL_TTL_SET,
     HF_SQL_EXPIRY_SET,
     HF_SQL_ITEM_GET,
@@ -41,6 +45,16 @@ enum hf_statement {
     HF_SQL_QUERY_UP,
     HF_SQL_QUERY_DOWN,
     HF_SQL_SCAN,
+    HF_SQL_ENTRY_INSERT,
+    HF_SQL_ENTRY_DELETE,
+    HF_SQL_ENTRY_COUNT,
+    HF_SQL_ENTRIES_DELETE,
+    HF_SQL_INDEX_QUERY_UP,
+    HF_SQL_INDEX_QUERY_DOWN,
+    HF_SQL_INDEX_SCAN,
+    HF_SQL_TOKEN_GET,
+    HF_SQL_TOKEN_INSERT,
+    HF_SQL_TOKENS_DELETE,
     HF_SQL_SWEEP,
     HF_SQL_META_GET,
     HF_SQL_META_SET,
@@ -53,8 +67,11 @@ struct hf_table {
     struct hf_slice name;
     struct hf_key_schema schema;
     bool on_demand;
+    int64_t read_units;
+    int64_t write_units;
     struct hf_slice ttl_attribute; /* empty: TTL is off */
     int64_t created_unix_ms;
+    struct hf_table_spec spec;
 };
 
 struct hf_database {

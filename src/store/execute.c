@@ -15,9 +15,18 @@ static int (*const executors[HF_OP_KINDS])(struct hf_execution *x) = {
     [HF_LIST_TABLES] = hf__x_list_tables,
     [HF_UPDATE_TTL] = hf__x_update_ttl,
     [HF_DESCRIBE_TTL] = hf__x_describe_ttl,
+    [HF_CONDITION_CHECK] = hf__x_check_condition,
+    [HF_BATCH_GET] = hf__x_many,
+    [HF_BATCH_WRITE] = hf__x_many,
+    [HF_TRANSACT_GET] = hf__x_many,
+    [HF_TRANSACT_WRITE] = hf__x_many,
+    [HF_UPDATE_TABLE] = hf__x_update_table,
+    [HF_TAG] = hf__x_tag,
+    [HF_UNTAG] = hf__x_untag,
+    [HF_LIST_TAGS] = hf__x_list_tags,
 };
 
-/* Changes of a table take several statements: all of them or none. */
+/* Operations that take several statements: all of them or none. */
 static int execute_whole(struct hf_execution *x)
 {
     int code = hf__database_run(x->db, HF_SQL_SAVEPOINT, x->error);
@@ -34,6 +43,23 @@ static int execute_whole(struct hf_execution *x)
                                       : code;
 }
 
+/* Whether an operation writes in more than one statement. */
+static bool takes_several(const struct hf_execution *x)
+{
+    switch (x->op->kind) {
+    case HF_CREATE_TABLE:
+    case HF_DELETE_TABLE:
+    case HF_UPDATE_TABLE:
+    case HF_UPDATE_TTL:
+    case HF_BATCH_WRITE:
+    case HF_TRANSACT_WRITE: return true;
+    case HF_PUT_ITEM:
+    case HF_UPDATE_ITEM:
+    case HF_DELETE_ITEM: return x->table.spec.indexes.count > 0;
+    default: return false;
+    }
+}
+
 void hf__execute(struct hf_database *db, const struct hf_op *op, struct hf_arena *arena,
                  int64_t now_unix_us, struct hf_answer *answer)
 {
@@ -43,13 +69,13 @@ void hf__execute(struct hf_database *db, const struct hf_op *op, struct hf_arena
                              .answer = answer,
                              .error = &answer->error,
                              .now_unix_us = now_unix_us};
-    bool needs_table = op->kind != HF_CREATE_TABLE && op->kind != HF_LIST_TABLES;
-    bool changes_tables =
-        op->kind == HF_CREATE_TABLE || op->kind == HF_DELETE_TABLE || op->kind == HF_UPDATE_TTL;
+    bool needs_table =
+        op->kind != HF_CREATE_TABLE && op->kind != HF_LIST_TABLES && !hf__op_has_parts(op->kind);
     answer->error.code = 0;
     int code = arena->failed ? hf__error_no_memory(x.error) : hf__op_check(op, x.error); /* S5 */
     if (code == 0 && needs_table) code = hf__x_find_table(&x);
-    if (code == 0) code = changes_tables ? execute_whole(&x) : executors[op->kind](&x);
+    if (code == 0 && needs_table) code = hf__x_count_begin(&x);
+    if (code == 0) code = takes_several(&x) ? execute_whole(&x) : executors[op->kind](&x);
     if (code == 0 && arena->failed && !hf__op_is_write(op)) code = hf__error_no_memory(x.error);
     answer->code = code;
 }

@@ -76,7 +76,8 @@ bool hf__x_expiry(const struct hf_execution *x, struct hf_item item, int64_t *re
     return ttl && ttl->type == HF_N && hf__number_to_int64(ttl->number, ret);
 }
 
-static int save(struct hf_execution *x, const struct hf_columns *key, struct hf_item item)
+static int save(struct hf_execution *x, const struct hf_columns *key, struct hf_item old,
+                struct hf_item item)
 {
     struct hf_buf *json = &x->db->scratch;
     enum hf_statement how = x->found ? HF_SQL_ITEM_REPLACE : HF_SQL_ITEM_INSERT;
@@ -90,19 +91,23 @@ static int save(struct hf_execution *x, const struct hf_columns *key, struct hf_
     hf__bind_text(put, 5, hf__buf_view(json));
     int code = hf__database_step(x->db, put, x->error);
     if (json->cap > LARGE_SCRATCH) hf__buf_free(json);
+    if (code == 0) code = hf__x_change_entries(x, key, x->found ? &old : NULL, &item);
     return code;
 }
 
-static int erase(struct hf_execution *x, const struct hf_columns *key)
+int hf__x_erase(struct hf_execution *x, const struct hf_columns *key, struct hf_item old)
 {
     sqlite3_stmt *erase = hf__x_prepare(x, HF_SQL_ITEM_DELETE, key);
-    return erase ? hf__database_step(x->db, erase, x->error) : x->error->code;
+    if (!erase) return x->error->code;
+    int code = hf__database_step(x->db, erase, x->error);
+    return code == 0 ? hf__x_change_entries(x, key, &old, NULL) : code;
 }
 
 static void show(struct hf_execution *x, struct hf_item item)
 {
     x->answer->has_item = true;
     x->answer->item = item;
+    x->answer->size = hf__item_size(item);
 }
 
 static int check_condition(struct hf_execution *x, bool found, struct hf_item old)
@@ -110,6 +115,18 @@ static int check_condition(struct hf_execution *x, bool found, struct hf_item ol
     if (!x->op->condition || hf__condition_holds(x->op->condition, old)) return 0;
     if (found && x->op->old_on_failure) show(x, old);
     return hf__error_set(x->error, HF_ERR_CONDITION, "The conditional request failed");
+}
+
+/* Tables with local indexes have item collections, whose size may be asked for. */
+static void show_collection(struct hf_execution *x, struct hf_item key)
+{
+    struct hf_indexes indexes = x->table.spec.indexes;
+    bool local = false;
+    for (size_t i = 0; i < indexes.count; i++) local |= !indexes.at[i].global;
+    if (!local || !x->op->collection_metrics) return;
+    struct hf_key_schema schema = hf__x_copy_schema(x);
+    schema.range_name = hf__slice(NULL, 0);
+    if (!x->arena->failed) x->answer->collection_key = hf__key_of(x->arena, &schema, key);
 }
 
 int hf__x_get_item(struct hf_execution *x)
@@ -120,7 +137,9 @@ int hf__x_get_item(struct hf_execution *x)
     int code = hf__key_check(&x->table.schema, x->op->key, x->error);
     if (code == 0) code = hf__x_columns(x, x->op->key, &key);
     if (code == 0) code = load(x, &key, &found, &item);
-    if (code != 0 || !found) return code;
+    if (code != 0) return code;
+    hf__x_count_read(x, NULL, found ? hf__item_size(item) : 1);
+    if (!found) return 0;
     if (x->op->projection) item = hf__projection_apply(x->arena, x->op->projection, item);
     show(x, item);
     return 0;
@@ -132,10 +151,14 @@ int hf__x_put_item(struct hf_execution *x)
     struct hf_item old;
     bool found;
     int code = hf__key_check_item(&x->table.schema, x->op->item, x->error);
+    if (code == 0) code = hf__x_check_indexes(x, x->op->item);
     if (code == 0) code = hf__x_columns(x, x->op->item, &key);
     if (code == 0) code = load(x, &key, &found, &old);
     if (code == 0) code = check_condition(x, found, old);
-    if (code == 0) code = save(x, &key, x->op->item);
+    if (code == 0) hf__x_count_write(x, found ? &old : NULL, &x->op->item);
+    if (code == 0) show_collection(x, x->op->item);
+    if (code == 0 && x->arena->failed) code = hf__error_no_memory(x->error);
+    if (code == 0) code = save(x, &key, old, x->op->item);
     if (code == 0 && found && x->op->returns == HF_RETURN_ALL_OLD) show(x, old);
     return code;
 }
@@ -149,8 +172,24 @@ int hf__x_delete_item(struct hf_execution *x)
     if (code == 0) code = hf__x_columns(x, x->op->key, &key);
     if (code == 0) code = load(x, &key, &found, &old);
     if (code == 0) code = check_condition(x, found, old);
-    if (code == 0 && found) code = erase(x, &key);
+    if (code == 0) hf__x_count_write(x, found ? &old : NULL, NULL);
+    if (code == 0) show_collection(x, x->op->key);
+    if (code == 0 && x->arena->failed) code = hf__error_no_memory(x->error);
+    if (code == 0 && found) code = hf__x_erase(x, &key, old);
     if (code == 0 && found && x->op->returns == HF_RETURN_ALL_OLD) show(x, old);
+    return code;
+}
+
+int hf__x_check_condition(struct hf_execution *x)
+{
+    struct hf_columns key;
+    struct hf_item old;
+    bool found;
+    int code = hf__key_check(&x->table.schema, x->op->key, x->error);
+    if (code == 0) code = hf__x_columns(x, x->op->key, &key);
+    if (code == 0) code = load(x, &key, &found, &old);
+    if (code == 0) code = check_condition(x, found, old);
+    if (code == 0) hf__x_count_write(x, found ? &old : NULL, found ? &old : NULL);
     return code;
 }
 
@@ -207,7 +246,10 @@ int hf__x_update_item(struct hf_execution *x)
     if (code == 0) code = load(x, &key, &found, &old);
     if (code == 0) code = check_condition(x, found, old);
     if (code == 0) code = apply(x, found ? old : x->op->key, &new);
+    if (code == 0) code = hf__x_check_indexes(x, new);
     if (code == 0) show_update(x, found, old, new);
+    if (code == 0) hf__x_count_write(x, found ? &old : NULL, &new);
+    if (code == 0) show_collection(x, x->op->key);
     if (code == 0 && x->arena->failed) code = hf__error_no_memory(x->error);
-    return code == 0 ? save(x, &key, new) : code; /* last: what follows a write cannot fail */
+    return code == 0 ? save(x, &key, old, new) : code; /* last: what follows a write cannot fail */
 }

@@ -1,4 +1,5 @@
 /* Pages of items: Query and Scan. */
+#include "base/hash.h"
 #include "store/execution.h"
 
 enum { PAGE_SIZE = 1024 * 1024 }; /* of items looked at */
@@ -51,37 +52,141 @@ static struct range range_of(struct hf_execution *x, const struct hf_key_test *t
     return range;
 }
 
-/* Collects rows into the answer until the page is full or the rows end. */
-static int collect(struct hf_execution *x, sqlite3_stmt *row)
+/* ---- what is read ---- */
+
+/* The index that is read; NULL: the table itself. */
+static int find_index(struct hf_execution *x, const struct hf_index **ret)
 {
-    struct hf_item *items = NULL;
-    size_t count = 0, capacity = 0, seen_size = 0;
+    *ret = NULL;
+    if (!x->op->index.ptr) return 0;
+    *ret = hf__index_find(x->table.spec.indexes, x->op->index);
+    if (!*ret)
+        return hf__error_set(x->error, HF_ERR_VALIDATION,
+                             "The table does not have the specified index: %.*s",
+                             HF_FMT(x->op->index));
+    if ((*ret)->global && x->op->consistent)
+        return hf__error_set(x->error, HF_ERR_VALIDATION,
+                             "Consistent reads are not supported on global secondary indexes");
+    return 0;
+}
+
+/* A global index has what it projects; a local one gets the rest from the table. */
+static int check_projected(struct hf_execution *x, const struct hf_index *index)
+{
+    struct hf_slice missing = HF_LIT("");
+    if (!index || !index->global || index->project == HF_PROJECT_ALL) return 0;
+    if (x->op->select == HF_SELECT_ALL)
+        return hf__error_set(
+            x->error, HF_ERR_VALIDATION,
+            "One or more parameter values were invalid: Select type ALL_ATTRIBUTES is not "
+            "supported for global secondary index %.*s because its projection type is not ALL",
+            HF_FMT(index->name));
+    for (size_t i = 0; x->op->projection && i < x->op->projection->count; i++) {
+        struct hf_slice name = x->op->projection->paths[i].parts[0].name;
+        if (hf__index_shows(index, &x->table.schema, name)) continue;
+        missing = hf__arena_printf(x->arena, "%.*s%s%.*s", HF_FMT(missing), missing.len ? ", " : "",
+                                   HF_FMT(name));
+    }
+    if (missing.len == 0) return 0;
+    return hf__error_set(x->error, HF_ERR_VALIDATION,
+                         "One or more parameter values were invalid: Global secondary index %.*s "
+                         "does not project [%.*s]",
+                         HF_FMT(index->name), HF_FMT(missing));
+}
+
+/* The item as the filter and the projection see it. */
+static struct hf_item seen_in(struct hf_execution *x, const struct hf_index *index,
+                              struct hf_item item)
+{
+    if (!index || !index->global) return item;
+    return hf__index_project(x->arena, index, &x->table.schema, item);
+}
+
+static struct hf_item shown_of(struct hf_execution *x, const struct hf_index *index,
+                               struct hf_item item)
+{
+    if (x->op->projection) return hf__projection_apply(x->arena, x->op->projection, item);
+    if (!index || x->op->select == HF_SELECT_ALL) return item;
+    return hf__index_project(x->arena, index, &x->table.schema, item);
+}
+
+/* Each segment of a scan has the partitions whose hash is its own. */
+static bool is_in_segment(const struct hf_op *op, struct hf_slice pk)
+{
+    if (op->segments <= 1) return true;
+    uint64_t hash = hf__hash_more(HF_HASH_START, pk);
+    return (int64_t)hf__hash_place(hash, (size_t)op->segments) == op->segment;
+}
+
+static struct hf_item last_key_of(struct hf_execution *x, const struct hf_index *index,
+                                  struct hf_item item)
+{
+    if (index)
+        return hf__item_copy(x->arena, hf__index_key_of(x->arena, index, &x->table.schema, item));
+    struct hf_key_schema schema = hf__x_copy_schema(x);
+    return hf__key_of(x->arena, &schema, item);
+}
+
+/* Whether the answer has attributes that a local index gets from the table, at the cost of a read. */
+static bool is_fetched(struct hf_execution *x, const struct hf_index *index)
+{
+    if (!index || index->global || index->project == HF_PROJECT_ALL) return false;
+    if (x->op->select == HF_SELECT_ALL) return true;
+    for (size_t i = 0; x->op->projection && i < x->op->projection->count; i++)
+        if (!hf__index_shows(index, &x->table.schema, x->op->projection->paths[i].parts[0].name))
+            return true;
+    return false;
+}
+
+struct page {
+    struct hf_item *items;
+    size_t count, capacity;
+    int64_t matched, seen;
+    size_t size; /* of what was looked at */
+};
+
+static int take_row(struct hf_execution *x, const struct hf_index *index, struct hf_item item,
+                    struct page *page)
+{
+    struct hf_item seen = seen_in(x, index, item);
+    page->seen++;
+    page->size +=
+        hf__item_size(index ? hf__index_project(x->arena, index, &x->table.schema, item) : item);
+    if (is_fetched(x, index)) hf__x_count_read(x, NULL, hf__item_size(item));
+    if (x->op->filter && !hf__condition_holds(x->op->filter, seen)) return 0;
+    page->matched++;
+    if (x->op->select == HF_SELECT_COUNT) return 0;
+    page->items =
+        hf__arena_grow(x->arena, page->items, page->count, &page->capacity, sizeof *page->items);
+    if (!page->items) return hf__error_no_memory(x->error);
+    page->items[page->count++] = shown_of(x, index, seen);
+    return 0;
+}
+
+/* Collects rows into the answer until the page is full or the rows end. */
+static int collect(struct hf_execution *x, const struct hf_index *index, sqlite3_stmt *row)
+{
+    struct page page = {0};
     size_t most = x->op->page_bytes ? x->op->page_bytes : PAGE_SIZE;
-    int64_t seen = 0;
     int result;
     while ((result = sqlite3_step(row)) == SQLITE_ROW) {
         struct hf_item item;
+        if (!is_in_segment(x->op, hf__column(row, 1))) continue;
         int code = hf__x_item(x, row, &item);
+        if (code == 0) code = take_row(x, index, item, &page);
         if (code != 0) return code;
-        seen++;
-        seen_size += hf__item_size(item);
-        if (!x->op->filter || hf__condition_holds(x->op->filter, item)) {
-            items = hf__arena_grow(x->arena, items, count, &capacity, sizeof *items);
-            if (!items) return hf__error_no_memory(x->error);
-            items[count++] =
-                x->op->projection ? hf__projection_apply(x->arena, x->op->projection, item) : item;
-        }
-        if ((x->op->has_limit && seen >= x->op->limit) || seen_size > most) {
-            struct hf_key_schema schema = hf__x_copy_schema(x);
-            x->answer->last_key = hf__key_of(x->arena, &schema, item);
+        if ((x->op->has_limit && page.seen >= x->op->limit) || page.size > most) {
+            x->answer->last_key = last_key_of(x, index, item);
             break;
         }
     }
     if (result != SQLITE_ROW && result != SQLITE_DONE)
         return hf__database_error(x->db, "read", x->error);
-    x->answer->items = items;
-    x->answer->count = count;
-    x->answer->scanned = seen;
+    hf__x_count_read(x, index, page.size);
+    x->answer->items = page.items;
+    x->answer->count = (size_t)page.matched;
+    x->answer->scanned = page.seen;
+    x->answer->size = page.size;
     return x->arena->failed ? hf__error_no_memory(x->error) : 0;
 }
 
@@ -90,25 +195,80 @@ static bool is_key_name(const void *schema, struct hf_slice name)
     return hf__schema_is_key_name(schema, name);
 }
 
-static int check_start_key(struct hf_execution *x)
+static int check_start_key(struct hf_execution *x, const struct hf_index *index)
 {
     if (x->op->start_key.count == 0) return 0;
-    if (hf__key_check(&x->table.schema, x->op->start_key, NULL) == 0) return 0;
+    bool fits = index ? hf__index_key_fits(index, &x->table.schema, x->op->start_key)
+                      : hf__key_check(&x->table.schema, x->op->start_key, NULL) == 0;
+    if (fits) return 0;
     return hf__error_set(
         x->error, HF_ERR_VALIDATION,
         "The provided starting key is invalid: The provided key element does not match "
         "the schema");
 }
 
-static int check_filter(struct hf_execution *x)
+/* Names of attributes that an index does not have. */
+struct missing {
+    struct hf_execution *x;
+    const struct hf_index *index;
+    struct hf_slice names[8]; /* as many as a message shows */
+    size_t count;
+};
+
+static bool take_missing(const void *user, struct hf_slice name)
 {
-    const struct hf_slice *name =
-        hf__condition_find_name(x->op->filter, is_key_name, &x->table.schema);
+    struct missing *missing = (struct missing *)(uintptr_t)user;
+    enum { MOST = sizeof missing->names / sizeof missing->names[0] };
+    bool known = hf__index_shows(missing->index, &missing->x->table.schema, name);
+    for (size_t i = 0; i < missing->count; i++) known |= hf__slice_eq(missing->names[i], name);
+    if (!known && missing->count < MOST) missing->names[missing->count++] = name;
+    return false;
+}
+
+static struct hf_slice join(struct hf_arena *arena, const struct hf_slice *names, size_t count)
+{
+    struct hf_slice text = HF_LIT("");
+    for (size_t i = 0; i < count; i++)
+        text = hf__arena_printf(arena, "%.*s%s%.*s", HF_FMT(text), i ? ", " : "", HF_FMT(names[i]));
+    return text;
+}
+
+/* A query filters by what the index has; a scan of a local one by the whole item. */
+static int check_filtered(struct hf_execution *x, const struct hf_index *index)
+{
+    struct missing missing = {.x = x, .index = index};
+    if (!index || index->project == HF_PROJECT_ALL) return 0;
+    hf__condition_find_name(x->op->filter, take_missing, &missing);
+    if (missing.count == 0) return 0;
+    return hf__error_set(x->error, HF_ERR_VALIDATION,
+                         "One or more parameter values were invalid: Secondary index %.*s does not "
+                         "project one or more filter attributes: [%.*s]",
+                         HF_FMT(index->name),
+                         HF_FMT(join(x->arena, missing.names, missing.count)));
+}
+
+static int check_filter(struct hf_execution *x, const struct hf_key_schema *schema)
+{
+    const struct hf_slice *name = hf__condition_find_name(x->op->filter, is_key_name, schema);
     if (!name) return 0;
     return hf__error_set(x->error, HF_ERR_VALIDATION,
-                         "Filter Expression can only contain non-primary key attributes: Primary "
-                         "key attribute: %.*s",
-                         HF_FMT(*name));
+                         "%s can only contain non-primary key attributes: Primary key attribute: "
+                         "%.*s",
+                         x->op->is_legacy ? "QueryFilter" : "Filter Expression", HF_FMT(*name));
+}
+
+/* ---- queries ---- */
+
+static int outside(struct hf_execution *x)
+{
+    return hf__error_set(x->error, HF_ERR_VALIDATION,
+                         "The provided starting key does not match the range key predicate");
+}
+
+static bool is_inside(const struct range *range, struct hf_slice pk, const struct hf_columns *start)
+{
+    return hf__slice_eq(start->pk, pk) && hf__slice_cmp(start->sk, range->lo) >= 0 &&
+           hf__slice_cmp(start->sk, range->hi) < 0;
 }
 
 /* Continues after the start key, which must lie in the requested range. */
@@ -118,37 +278,96 @@ static int narrow(struct hf_execution *x, struct hf_slice pk, struct range *rang
     if (x->op->start_key.count == 0) return 0;
     int code = hf__x_columns(x, x->op->start_key, &start);
     if (code != 0) return code;
-    bool inside = hf__slice_eq(start.pk, pk) && hf__slice_cmp(start.sk, range->lo) >= 0 &&
-                  hf__slice_cmp(start.sk, range->hi) < 0;
-    if (!inside)
-        return hf__error_set(x->error, HF_ERR_VALIDATION,
-                             "The provided starting key does not match the range key predicate");
+    if (!is_inside(range, pk, &start)) return outside(x);
     if (x->op->backward) range->hi = start.sk;
     else range->lo = just_above(x, start.sk);
     return x->arena->failed ? hf__error_no_memory(x->error) : 0;
+}
+
+static int query_table(struct hf_execution *x, struct hf_slice pk, struct range range)
+{
+    int code = narrow(x, pk, &range);
+    if (code != 0) return code;
+    sqlite3_stmt *row = hf__database_prepare(
+        x->db, x->op->backward ? HF_SQL_QUERY_DOWN : HF_SQL_QUERY_UP, x->error);
+    if (!row) return x->error->code;
+    sqlite3_bind_int64(row, 1, x->table.id);
+    hf__bind_blob(row, 2, pk);
+    hf__bind_blob(row, 3, range.lo);
+    hf__bind_blob(row, 4, range.hi);
+    code = collect(x, NULL, row);
+    sqlite3_reset(row);
+    /* Without a sort key there is at most one item, and nothing after it. */
+    if (!hf__schema_has_range(&x->table.schema)) x->answer->last_key = (struct hf_item){0};
+    return code;
+}
+
+/* Entries are in the order of the index's sort key, then of the table's key. */
+static int query_index(struct hf_execution *x, const struct hf_index *index, struct hf_slice pk,
+                       struct range range)
+{
+    struct hf_columns start = {.sk = x->op->backward ? range.hi : range.lo}, own = {0};
+    if (x->op->start_key.count > 0) {
+        hf__x_index_columns(x, index, x->op->start_key, &start);
+        int code = hf__x_columns(x, x->op->start_key, &own);
+        if (code != 0) return code;
+        if (!is_inside(&range, pk, &start)) return outside(x);
+    }
+    sqlite3_stmt *row = hf__database_prepare(
+        x->db, x->op->backward ? HF_SQL_INDEX_QUERY_DOWN : HF_SQL_INDEX_QUERY_UP, x->error);
+    if (!row) return x->error->code;
+    sqlite3_bind_int64(row, 1, x->table.id);
+    sqlite3_bind_int64(row, 2, index->slot);
+    hf__bind_blob(row, 3, pk);
+    hf__bind_blob(row, 4, range.lo);
+    hf__bind_blob(row, 5, range.hi);
+    hf__bind_blob(row, 6, start.sk);
+    hf__bind_blob(row, 7, own.pk);
+    hf__bind_blob(row, 8, own.sk);
+    int code = collect(x, index, row);
+    sqlite3_reset(row);
+    return code;
 }
 
 int hf__x_query(struct hf_execution *x)
 {
     const struct hf_value *hash;
     const struct hf_key_test *test;
-    enum hf_statement direction = x->op->backward ? HF_SQL_QUERY_DOWN : HF_SQL_QUERY_UP;
-    int code = hf__key_condition_bind(x->op->where, &x->table.schema, &hash, &test, x->error);
-    if (code == 0) code = check_start_key(x);
-    if (code == 0) code = check_filter(x);
+    const struct hf_index *index;
+    int code = find_index(x, &index);
+    if (code != 0) return code;
+    const struct hf_key_schema *schema = index ? &index->schema : &x->table.schema;
+    code = hf__key_condition_bind(x->op->where, schema, &hash, &test, x->error);
+    if (code == 0) code = check_projected(x, index);
+    if (code == 0) code = check_start_key(x, index);
+    if (code == 0) code = check_filter(x, schema);
+    if (code == 0) code = check_filtered(x, index);
     if (code != 0) return code;
     struct range range = range_of(x, test);
     struct hf_slice pk = hf__x_sortable(x, hash);
     if (x->arena->failed) return hf__error_no_memory(x->error);
-    code = narrow(x, pk, &range);
-    if (code != 0) return code;
-    sqlite3_stmt *row = hf__database_prepare(x->db, direction, x->error);
+    return index ? query_index(x, index, pk, range) : query_table(x, pk, range);
+}
+
+/* ---- scans ---- */
+
+static int scan_index(struct hf_execution *x, const struct hf_index *index)
+{
+    struct hf_columns start = {0}, own = {0};
+    if (x->op->start_key.count > 0) {
+        hf__x_index_columns(x, index, x->op->start_key, &start);
+        int code = hf__x_columns(x, x->op->start_key, &own);
+        if (code != 0) return code;
+    }
+    sqlite3_stmt *row = hf__database_prepare(x->db, HF_SQL_INDEX_SCAN, x->error);
     if (!row) return x->error->code;
     sqlite3_bind_int64(row, 1, x->table.id);
-    hf__bind_blob(row, 2, pk);
-    hf__bind_blob(row, 3, range.lo);
-    hf__bind_blob(row, 4, range.hi);
-    code = collect(x, row);
+    sqlite3_bind_int64(row, 2, index->slot);
+    hf__bind_blob(row, 3, start.pk);
+    hf__bind_blob(row, 4, start.sk);
+    hf__bind_blob(row, 5, own.pk);
+    hf__bind_blob(row, 6, own.sk);
+    int code = collect(x, index, row);
     sqlite3_reset(row);
     return code;
 }
@@ -156,12 +375,20 @@ int hf__x_query(struct hf_execution *x)
 int hf__x_scan(struct hf_execution *x)
 {
     struct hf_columns start = {0};
-    int code = check_start_key(x);
+    const struct hf_index *index;
+    int code = find_index(x, &index);
+    if (code == 0) code = check_projected(x, index);
+    if (code == 0) code = check_start_key(x, index);
     if (code == 0 && x->op->start_key.count > 0) code = hf__x_columns(x, x->op->start_key, &start);
+    if (code == 0 && x->op->start_key.count > 0 && !is_in_segment(x->op, start.pk))
+        code = hf__error_set(x->error, HF_ERR_VALIDATION,
+                             "The provided starting key is invalid: Exclusive start key must lie "
+                             "within the segment");
     if (code != 0) return code;
+    if (index) return scan_index(x, index);
     sqlite3_stmt *row = hf__x_prepare(x, HF_SQL_SCAN, &start);
     if (!row) return x->error->code;
-    code = collect(x, row);
+    code = collect(x, NULL, row);
     sqlite3_reset(row);
     return code;
 }

@@ -1,5 +1,9 @@
-/* Tables and their time to live. */
-#include "store/execute.h"
+/* Tables: their keys, indexes, units and tags. */
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "base/random.h"
 #include "store/execution.h"
 
 enum { TABLES_PER_PAGE = 100 };
@@ -13,7 +17,7 @@ static enum hf_type column_type(sqlite3_stmt *row, int index)
 
 static int no_table(const struct hf_execution *x)
 {
-    bool of_items = x->op->kind <= HF_SCAN;
+    bool of_items = x->op->kind <= HF_SCAN || x->op->kind == HF_CONDITION_CHECK;
     if (of_items) return hf__error_set(x->error, HF_ERR_NO_TABLE, "Requested resource not found");
     return hf__error_set(x->error, HF_ERR_NO_TABLE,
                          "Requested resource not found: Table: %.*s not found",
@@ -39,11 +43,19 @@ static int read_table(struct hf_execution *x, struct hf_table *table)
                    .range_name = hf__arena_copy(memory, hf__column(row, 4)),
                    .range_type = column_type(row, 5)},
         .on_demand = sqlite3_column_int64(row, 6) == 0,
+        .read_units = sqlite3_column_int64(row, 6),
+        .write_units = sqlite3_column_int64(row, 7),
         .ttl_attribute = hf__arena_copy(memory, hf__column(row, 8)),
         .created_unix_ms = sqlite3_column_int64(row, 9),
     };
+    struct hf_slice spec = hf__arena_copy(memory, hf__column(row, 10));
     sqlite3_reset(row);
-    return memory->failed ? hf__error_no_memory(x->error) : 0;
+    if (memory->failed) return hf__error_no_memory(x->error);
+    struct hf_error why;
+    int code = hf__table_spec_read(memory, spec, &table->spec, &why);
+    if (code == 0 || code == HF_ERR_NO_MEMORY) return code == 0 ? 0 : hf__error_no_memory(x->error);
+    return hf__error_set(x->error, HF_ERR_DAMAGED, "%s: table %.*s cannot be read: %s", x->db->name,
+                         HF_FMT(table->name), why.message);
 }
 
 /* What the answer keeps of a table must outlive the connection's memory of it. */
@@ -61,31 +73,134 @@ int hf__x_find_table(struct hf_execution *x)
     return 0;
 }
 
-struct hf_key_schema hf__x_copy_schema(struct hf_execution *x)
+/* ---- describing ---- */
+
+/* The same for as long as the table lives, and another for its successor of the same name. */
+static struct hf_slice table_id(struct hf_execution *x)
 {
-    struct hf_key_schema schema = x->table.schema;
+    unsigned char bytes[16];
+    char text[HF_UUID_SIZE];
+    uint64_t hash = hf__hash_more(HF_HASH_START, x->table.name);
+    for (int i = 0; i < 8; i++) {
+        bytes[i] = (unsigned char)(hash >> (8 * i));
+        bytes[8 + i] = (unsigned char)((uint64_t)x->table.created_unix_ms >> (8 * i));
+    }
+    bytes[15] = (unsigned char)x->table.id;
+    hf__uuid4_from(bytes, text);
+    return hf__arena_copy(x->arena, hf__slice_str(text));
+}
+
+static int count_rows(struct hf_execution *x, enum hf_statement which, int64_t slot,
+                      int64_t *ret_count, int64_t *ret_size)
+{
+    sqlite3_stmt *count = hf__database_prepare(x->db, which, x->error);
+    if (!count) return x->error->code;
+    sqlite3_bind_int64(count, 1, x->table.id);
+    if (which == HF_SQL_ENTRY_COUNT) sqlite3_bind_int64(count, 2, slot);
+    if (sqlite3_step(count) != SQLITE_ROW) return hf__database_error(x->db, "read", x->error);
+    *ret_count = sqlite3_column_int64(count, 0);
+    if (ret_size) *ret_size = sqlite3_column_int64(count, 1);
+    sqlite3_reset(count);
+    return 0;
+}
+
+static struct hf_key_schema copy_key(struct hf_execution *x, struct hf_key_schema schema)
+{
     schema.hash_name = hf__arena_copy(x->arena, schema.hash_name);
     if (hf__schema_has_range(&schema))
         schema.range_name = hf__arena_copy(x->arena, schema.range_name);
     return schema;
 }
 
+struct hf_key_schema hf__x_copy_schema(struct hf_execution *x)
+{
+    return copy_key(x, x->table.schema);
+}
+
+static struct hf_indexes copy_indexes(struct hf_execution *x, struct hf_indexes indexes)
+{
+    struct hf_index *copies = hf__arena_zalloc(x->arena, indexes.count + 1, sizeof *copies);
+    for (size_t i = 0; copies && i < indexes.count; i++) {
+        copies[i] = indexes.at[i];
+        copies[i].name = hf__arena_copy(x->arena, copies[i].name);
+        copies[i].schema = copy_key(x, copies[i].schema);
+        struct hf_slice *included =
+            hf__arena_zalloc(x->arena, copies[i].included_count + 1, sizeof *included);
+        for (size_t j = 0; included && j < copies[i].included_count; j++)
+            included[j] = hf__arena_copy(x->arena, indexes.at[i].included[j]);
+        copies[i].included = included;
+    }
+    return (struct hf_indexes){copies, copies ? indexes.count : 0};
+}
+
 static int describe(struct hf_execution *x, const char *status)
 {
-    sqlite3_stmt *count = hf__database_prepare(x->db, HF_SQL_TABLE_COUNT, x->error);
-    if (!count) return x->error->code;
-    sqlite3_bind_int64(count, 1, x->table.id);
-    if (sqlite3_step(count) != SQLITE_ROW) return hf__database_error(x->db, "read", x->error);
+    const struct hf_table *table = &x->table;
+    size_t index_count = table->spec.indexes.count;
+    int64_t *counts = hf__arena_zalloc(x->arena, index_count + 1, sizeof *counts);
+    int64_t count, size;
+    if (!counts) return hf__error_no_memory(x->error);
+    int code = count_rows(x, HF_SQL_TABLE_COUNT, 0, &count, &size);
+    for (size_t i = 0; i < index_count && code == 0; i++)
+        code = count_rows(x, HF_SQL_ENTRY_COUNT, table->spec.indexes.at[i].slot, &counts[i], NULL);
+    if (code != 0) return code;
     x->answer->table = (struct hf_table_info){
-        .name = hf__arena_copy(x->arena, x->table.name),
+        .name = hf__arena_copy(x->arena, table->name),
         .status = hf__slice_str(status),
         .schema = hf__x_copy_schema(x),
-        .item_count = sqlite3_column_int64(count, 0),
-        .on_demand = x->table.on_demand,
-        .created_unix_ms = x->table.created_unix_ms,
+        .item_count = count,
+        .size_bytes = size,
+        .on_demand = table->on_demand,
+        .read_units = table->read_units,
+        .write_units = table->write_units,
+        .created_unix_ms = table->created_unix_ms,
+        .indexes = copy_indexes(x, table->spec.indexes),
+        .index_counts = counts,
+        .is_protected = table->spec.is_protected,
+        .id = table_id(x),
     };
-    sqlite3_reset(count);
-    return 0;
+    return x->arena->failed ? hf__error_no_memory(x->error) : 0;
+}
+
+int hf__x_describe_table(struct hf_execution *x)
+{
+    return describe(x, "ACTIVE");
+}
+
+/* ---- creating and deleting ---- */
+
+static int write_spec(struct hf_execution *x, sqlite3_stmt *statement, int column,
+                      const struct hf_table_spec *spec, const struct hf_key_schema *schema)
+{
+    enum { LONGEST = 1024 * 1024 };
+    struct hf_buf text;
+    hf__buf_init(&text, LONGEST);
+    hf__table_spec_write(spec, schema, &text);
+    int code = text.failed ? hf__error_no_memory(x->error) : 0;
+    if (code == 0) {
+        hf__bind_text(statement, column, hf__buf_view(&text));
+        code = hf__database_step(x->db, statement, x->error);
+    }
+    hf__buf_free(&text);
+    return code;
+}
+
+/* The indexes that the operation asks for, each with a slot. */
+static struct hf_table_spec spec_of(struct hf_execution *x)
+{
+    const struct hf_table_wishes *wishes = x->op->wishes;
+    struct hf_table_spec spec = {0};
+    if (!wishes) return spec;
+    struct hf_index *indexes =
+        hf__arena_zalloc(x->arena, wishes->indexes.count + 1, sizeof *indexes);
+    for (size_t i = 0; indexes && i < wishes->indexes.count; i++) {
+        indexes[i] = wishes->indexes.at[i];
+        indexes[i].slot = (int64_t)i;
+    }
+    spec.indexes = (struct hf_indexes){indexes, indexes ? wishes->indexes.count : 0};
+    spec.is_protected = wishes->has_protection && wishes->protection;
+    spec.tags = wishes->tags;
+    return spec;
 }
 
 int hf__x_create_table(struct hf_execution *x)
@@ -96,6 +211,8 @@ int hf__x_create_table(struct hf_execution *x)
         return hf__error_set(x->error, HF_ERR_TABLE_IN_USE, "Table already exists: %.*s",
                              HF_FMT(op->table));
     if (code != HF_ERR_NO_TABLE) return code;
+    struct hf_table_spec spec = spec_of(x);
+    if (x->arena->failed) return hf__error_no_memory(x->error);
     sqlite3_stmt *insert = hf__database_prepare(x->db, HF_SQL_TABLE_INSERT, x->error);
     if (!insert) return x->error->code;
     bool range = hf__schema_has_range(&op->schema);
@@ -107,16 +224,21 @@ int hf__x_create_table(struct hf_execution *x)
     sqlite3_bind_int64(insert, 6, op->read_units);
     sqlite3_bind_int64(insert, 7, op->write_units);
     sqlite3_bind_int64(insert, 8, x->now_unix_us / 1000);
-    code = hf__database_step(x->db, insert, x->error);
+    code = write_spec(x, insert, 9, &spec, &op->schema);
     if (code == 0) code = hf__x_find_table(x);
     return code == 0 ? describe(x, "ACTIVE") : code;
 }
 
 int hf__x_delete_table(struct hf_execution *x)
 {
-    static const enum hf_statement steps[] = {HF_SQL_TABLE_ITEMS_DELETE, HF_SQL_TABLE_DELETE};
+    static const enum hf_statement steps[] = {HF_SQL_TABLE_ENTRIES_DELETE,
+                                              HF_SQL_TABLE_ITEMS_DELETE, HF_SQL_TABLE_DELETE};
+    if (x->table.spec.is_protected)
+        return hf__error_set(x->error, HF_ERR_VALIDATION,
+                             "Resource cannot be deleted as it is currently protected against "
+                             "deletion. Disable deletion protection first.");
     int code = describe(x, "DELETING");
-    for (int i = 0; i < 2 && code == 0; i++) {
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0] && code == 0; i++) {
         sqlite3_stmt *step = hf__database_prepare(x->db, steps[i], x->error);
         if (!step) return x->error->code;
         sqlite3_bind_int64(step, 1, x->table.id);
@@ -124,6 +246,141 @@ int hf__x_delete_table(struct hf_execution *x)
     }
     return code;
 }
+
+/* ---- changing ---- */
+
+static int save_spec(struct hf_execution *x)
+{
+    sqlite3_stmt *set = hf__database_prepare(x->db, HF_SQL_SPEC_SET, x->error);
+    if (!set) return x->error->code;
+    sqlite3_bind_int64(set, 1, x->table.id);
+    return write_spec(x, set, 2, &x->table.spec, &x->table.schema);
+}
+
+static int create_index(struct hf_execution *x, struct hf_index *indexes, size_t *count,
+                        const struct hf_index *wanted)
+{
+    struct hf_index index = *wanted;
+    for (size_t i = 0; i < *count; i++) {
+        if (hf__slice_eq(indexes[i].name, index.name))
+            return hf__error_set(x->error, HF_ERR_VALIDATION,
+                                 "Attempting to create an index which already exists");
+        if (indexes[i].slot >= index.slot) index.slot = indexes[i].slot + 1;
+    }
+    indexes[(*count)++] = index;
+    int code = hf__indexes_check((struct hf_indexes){indexes, *count}, &x->table.schema,
+                                 x->table.on_demand, x->error);
+    return code == 0 ? hf__x_fill_index(x, &index) : code;
+}
+
+static int change_index(struct hf_execution *x, struct hf_index *indexes, size_t *count,
+                        const struct hf_index_change *change)
+{
+    size_t i = 0;
+    if (change->kind == HF_INDEX_CREATE) return create_index(x, indexes, count, &change->index);
+    while (i < *count && !(indexes[i].global && hf__slice_eq(indexes[i].name, change->index.name)))
+        i++;
+    if (i == *count)
+        return hf__error_set(x->error, HF_ERR_NO_TABLE, "Requested resource not found");
+    if (change->kind == HF_INDEX_UPDATE) {
+        indexes[i].read_units = change->index.read_units;
+        indexes[i].write_units = change->index.write_units;
+        return 0;
+    }
+    int code = hf__x_empty_index(x, &indexes[i]);
+    for (; i + 1 < *count; i++) indexes[i] = indexes[i + 1];
+    --*count;
+    return code;
+}
+
+static int change_units(struct hf_execution *x)
+{
+    const struct hf_op *op = x->op;
+    bool on_demand = op->read_units == 0 && op->write_units == 0;
+    if (x->table.on_demand && op->wishes->keeps_mode)
+        return hf__error_set(
+            x->error, HF_ERR_VALIDATION,
+            "One or more parameter values were invalid: Neither ReadCapacityUnits nor "
+            "WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST");
+    if (!on_demand && x->table.read_units == op->read_units &&
+        x->table.write_units == op->write_units && op->wishes->change_count == 0 &&
+        !op->wishes->has_protection)
+        return hf__error_set(
+            x->error, HF_ERR_VALIDATION,
+            "The provisioned throughput for the table will not change. The requested value equals "
+            "the current value. Current ReadCapacityUnits provisioned for the table: %lld. "
+            "Requested ReadCapacityUnits: %lld. Current WriteCapacityUnits provisioned for the "
+            "table: %lld. Requested WriteCapacityUnits: %lld. Refer to the Amazon DynamoDB "
+            "Developer Guide for current limits and how to request higher limits.",
+            (long long)x->table.read_units, (long long)op->read_units,
+            (long long)x->table.write_units, (long long)op->write_units);
+    sqlite3_stmt *set = hf__database_prepare(x->db, HF_SQL_UNITS_SET, x->error);
+    if (!set) return x->error->code;
+    sqlite3_bind_int64(set, 1, x->table.id);
+    sqlite3_bind_int64(set, 2, op->read_units);
+    sqlite3_bind_int64(set, 3, op->write_units);
+    x->table.on_demand = on_demand;
+    return hf__database_step(x->db, set, x->error);
+}
+
+int hf__x_update_table(struct hf_execution *x)
+{
+    const struct hf_table_wishes *wishes = x->op->wishes;
+    struct hf_indexes old = x->table.spec.indexes;
+    size_t count = old.count;
+    struct hf_index *indexes =
+        hf__arena_zalloc(x->arena, count + wishes->change_count + 1, sizeof *indexes);
+    if (!indexes) return hf__error_no_memory(x->error);
+    for (size_t i = 0; i < count; i++) indexes[i] = old.at[i];
+    int code = wishes->has_billing ? change_units(x) : 0;
+    for (size_t i = 0; i < count && wishes->has_billing && x->table.on_demand; i++)
+        indexes[i].read_units = indexes[i].write_units = 0;
+    for (size_t i = 0; i < wishes->change_count && code == 0; i++)
+        code = change_index(x, indexes, &count, &wishes->changes[i]);
+    x->table.spec.indexes = (struct hf_indexes){indexes, count};
+    if (wishes->has_protection) x->table.spec.is_protected = wishes->protection;
+    if (code == 0) code = save_spec(x);
+    if (code != 0) return code;
+    hf__database_forget(x->db);
+    code = hf__x_find_table(x);
+    return code == 0 ? describe(x, "ACTIVE") : code;
+}
+
+/* ---- tags ---- */
+
+int hf__x_tag(struct hf_execution *x)
+{
+    enum { MOST = 50 };
+    struct hf_item tags = x->op->wishes->tags;
+    for (size_t i = 0; i < tags.count; i++)
+        x->table.spec.tags =
+            hf__item_with(x->arena, x->table.spec.tags, tags.attrs[i].name, &tags.attrs[i].value);
+    if (x->arena->failed) return hf__error_no_memory(x->error);
+    if (x->table.spec.tags.count > MOST)
+        return hf__error_set(x->error, HF_ERR_LIMIT, "a table may have at most %d tags", MOST);
+    int code = save_spec(x);
+    hf__database_forget(x->db);
+    return code;
+}
+
+int hf__x_untag(struct hf_execution *x)
+{
+    const struct hf_table_wishes *wishes = x->op->wishes;
+    for (size_t i = 0; i < wishes->tag_key_count; i++)
+        x->table.spec.tags = hf__item_with(x->arena, x->table.spec.tags, wishes->tag_keys[i], NULL);
+    if (x->arena->failed) return hf__error_no_memory(x->error);
+    int code = save_spec(x);
+    hf__database_forget(x->db);
+    return code;
+}
+
+int hf__x_list_tags(struct hf_execution *x)
+{
+    x->answer->tags = hf__item_copy(x->arena, x->table.spec.tags);
+    return x->arena->failed ? hf__error_no_memory(x->error) : 0;
+}
+
+/* ---- listing ---- */
 
 int hf__x_list_tables(struct hf_execution *x)
 {
@@ -145,88 +402,4 @@ int hf__x_list_tables(struct hf_execution *x)
     x->answer->table_count = more ? (size_t)limit : count;
     if (more) x->answer->last_table = names[limit - 1];
     return 0;
-}
-
-int hf__x_describe_table(struct hf_execution *x)
-{
-    return describe(x, "ACTIVE");
-}
-
-/* ---- TTL ---- */
-
-/* Computes `expires` of all items anew, for a TTL attribute that was just named. */
-static int fill_expiry(struct hf_execution *x)
-{
-    struct hf_columns start = {0};
-    sqlite3_stmt *row = hf__x_prepare(x, HF_SQL_SCAN, &start);
-    if (!row) return x->error->code;
-    int result, code = 0;
-    struct hf_arena *arena = x->arena, scratch = {0};
-    x->arena = &scratch; /* a table may have more items than fit an answer */
-    while (code == 0 && (result = sqlite3_step(row)) == SQLITE_ROW) {
-        struct hf_item item;
-        int64_t expires;
-        code = hf__x_item(x, row, &item);
-        struct hf_columns key = {hf__arena_copy(&scratch, hf__column(row, 1)),
-                                 hf__arena_copy(&scratch, hf__column(row, 2))};
-        if (code == 0 && scratch.failed) code = hf__error_no_memory(x->error);
-        sqlite3_stmt *set = code == 0 ? hf__x_prepare(x, HF_SQL_EXPIRY_SET, &key) : NULL;
-        if (set) {
-            if (hf__x_expiry(x, item, &expires)) sqlite3_bind_int64(set, 4, expires);
-            code = hf__database_step(x->db, set, x->error);
-        }
-        hf__arena_reset(&scratch);
-    }
-    if (code == 0 && result != SQLITE_DONE) code = hf__database_error(x->db, "read", x->error);
-    sqlite3_reset(row);
-    hf__arena_free(&scratch);
-    x->arena = arena;
-    return code;
-}
-
-int hf__x_describe_ttl(struct hf_execution *x)
-{
-    bool enabled = x->table.ttl_attribute.len > 0;
-    x->answer->ttl_status = enabled ? HF_LIT("ENABLED") : HF_LIT("DISABLED");
-    x->answer->ttl_attribute = hf__arena_copy(x->arena, x->table.ttl_attribute);
-    return 0;
-}
-
-int hf__x_update_ttl(struct hf_execution *x)
-{
-    const struct hf_op *op = x->op;
-    bool enabled = x->table.ttl_attribute.len > 0;
-    bool same = hf__slice_eq(x->table.ttl_attribute, op->ttl_attribute);
-    if (enabled && !same)
-        return hf__error_set(x->error, HF_ERR_VALIDATION,
-                             "TimeToLive is active on a different AttributeName");
-    if (enabled == op->ttl_enabled)
-        return hf__error_set(x->error, HF_ERR_VALIDATION, "TimeToLive is already %s",
-                             enabled ? "enabled" : "disabled");
-    x->table.ttl_attribute = op->ttl_enabled ? op->ttl_attribute : hf__slice(NULL, 0);
-    sqlite3_stmt *set = hf__database_prepare(x->db, HF_SQL_TTL_SET, x->error);
-    if (!set) return x->error->code;
-    sqlite3_bind_int64(set, 1, x->table.id);
-    hf__bind_text(set, 2, x->table.ttl_attribute);
-    int code = hf__database_step(x->db, set, x->error);
-    if (code == 0) code = fill_expiry(x);
-    if (code != 0) return code;
-    hf__x_describe_ttl(x);
-    x->answer->ttl_attribute = op->ttl_attribute;
-    return 0;
-}
-
-int hf__execute_sweep(struct hf_database *db, int64_t now_unix_us, int most, int *ret_deleted,
-                      struct hf_error *reterr)
-{
-    static const int64_t five_years_s = 5 * 365 * 86400LL;
-    sqlite3_stmt *sweep = hf__database_prepare(db, HF_SQL_SWEEP, reterr);
-    if (!sweep) return reterr->code;
-    int64_t now_s = now_unix_us / 1000000;
-    sqlite3_bind_int64(sweep, 1, now_s);
-    sqlite3_bind_int64(sweep, 2, now_s - five_years_s);
-    sqlite3_bind_int64(sweep, 3, most);
-    int code = hf__database_step(db, sweep, reterr);
-    if (code == 0) *ret_deleted = sqlite3_changes(db->handle);
-    return code;
 }

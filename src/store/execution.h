@@ -1,6 +1,6 @@
 /*
  * Shared by the parts of the executor: one operation under way. Private to
- * execute.c, execute_table.c, execute_item.c and execute_page.c.
+ * execute.c and execute_*.c.
  */
 #ifndef HF_STORE_EXECUTION_H
 #define HF_STORE_EXECUTION_H
@@ -19,7 +19,9 @@ struct hf_execution {
     struct hf_error *error; /* &answer->error */
     int64_t now_unix_us;
     struct hf_table table;
-    bool found; /* the item was there: it is replaced, not inserted */
+    bool found;                           /* the item was there: it is replaced, not inserted */
+    struct hf_capacity *spent;            /* NULL: nobody wants to know */
+    struct hf_index_units *spent_indexes; /* … of each index of the table */
 };
 
 /* A key's two columns. */
@@ -36,6 +38,12 @@ int hf__x_create_table(struct hf_execution *x);
 int hf__x_describe_table(struct hf_execution *x);
 int hf__x_delete_table(struct hf_execution *x);
 int hf__x_list_tables(struct hf_execution *x);
+int hf__x_update_table(struct hf_execution *x);
+int hf__x_tag(struct hf_execution *x);
+int hf__x_untag(struct hf_execution *x);
+int hf__x_list_tags(struct hf_execution *x);
+
+/* execute_ttl.c */
 int hf__x_update_ttl(struct hf_execution *x);
 int hf__x_describe_ttl(struct hf_execution *x);
 
@@ -51,6 +59,34 @@ int hf__x_get_item(struct hf_execution *x);
 int hf__x_put_item(struct hf_execution *x);
 int hf__x_update_item(struct hf_execution *x);
 int hf__x_delete_item(struct hf_execution *x);
+int hf__x_check_condition(struct hf_execution *x);
+/* Deletes an item and its entries in indexes. */
+int hf__x_erase(struct hf_execution *x, const struct hf_columns *key, struct hf_item old);
+
+/* execute_index.c */
+/* The key of an item in an index, which it has. */
+void hf__x_index_columns(struct hf_execution *x, const struct hf_index *index, struct hf_item item,
+                         struct hf_columns *ret);
+/* Before a write: the item fits all indexes of its table. */
+int hf__x_check_indexes(struct hf_execution *x, struct hf_item item);
+/* After a write: entries follow the item; NULL: there was none, or is none any more. */
+int hf__x_change_entries(struct hf_execution *x, const struct hf_columns *key,
+                         const struct hf_item *old, const struct hf_item *new);
+/* Enters all items of a table into a new index, and takes all entries of an index out. */
+int hf__x_fill_index(struct hf_execution *x, const struct hf_index *index);
+int hf__x_empty_index(struct hf_execution *x, const struct hf_index *index);
+
+/* execute_many.c */
+int hf__x_many(struct hf_execution *x);
+
+/* execute_capacity.c */
+int hf__x_count_begin(struct hf_execution *x);
+/* A read of so many bytes, of the table or, with a name, of an index. */
+void hf__x_count_read(struct hf_execution *x, const struct hf_index *index, size_t size);
+void hf__x_count_write(struct hf_execution *x, const struct hf_item *old,
+                       const struct hf_item *new);
+/* Joins what the parts of an operation consumed, by table. */
+void hf__x_count_together(struct hf_execution *x, int times);
 
 /* execute_page.c */
 int hf__x_query(struct hf_execution *x);

@@ -60,12 +60,18 @@ void open_store(void)
 
 void with_table(const struct hf_key_schema *schema)
 {
+    with_table_and(schema, NULL);
+}
+
+void with_table_and(const struct hf_key_schema *schema, const struct hf_table_wishes *wishes)
+{
     char id[HF_ID_SIZE];
     hf__random_id(id);
     snprintf(table, sizeof table, "contract-%s", id);
     open_store();
     struct hf_op op = new_op(HF_CREATE_TABLE);
     op.schema = *schema;
+    op.wishes = wishes;
     good(op);
 }
 

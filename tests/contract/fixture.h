@@ -34,6 +34,7 @@ void refused(struct hf_op op, int code);
 void refused_saying(struct hf_op op, int code, const char *message);
 void open_store(void);
 void with_table(const struct hf_key_schema *schema);
+void with_table_and(const struct hf_key_schema *schema, const struct hf_table_wishes *wishes);
 void finish(void);
 struct hf_op put_op(const char *item);
 void put(const char *item);

@@ -167,7 +167,7 @@ TEST(operations_on_no_table_say_so)
         ops[i].table = HF_LIT("no-such-table");
         refused_saying(ops[i], HF_ERR_NO_TABLE, "Requested resource not found");
     }
-    ops[0].table = HF_LIT("a");
+    ops[0].table = HF_LIT("a b");
     refused(ops[0], HF_ERR_VALIDATION);
     finish();
 }

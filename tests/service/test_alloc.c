@@ -253,16 +253,24 @@ static void member(const struct reply *reply, const char *name, char *ret, size_
     if (at) snprintf(ret, size, "%.*s", (int)strcspn(at + strlen(start), "\""), at + strlen(start));
 }
 
+static bool is_uuid(const char *at)
+{
+    static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+    for (size_t i = 0; form[i]; i++)
+        if (form[i] == '-' ? at[i] != '-' : !isxdigit((unsigned char)at[i])) return false;
+    return true;
+}
+
 /* What does not depend on the time and on chance: ids and numbers are left out. */
 static void shape_of(const char *at, char *ret, size_t size)
 {
+    enum { UUID = 36 };
     size_t len = 0;
     while (*at && len + 1 < size) {
-        size_t run = strspn(at, "0123456789abcdef");
+        size_t run = is_uuid(at) ? UUID : strspn(at, "0123456789abcdef");
         bool id = run >= 16 || (run > 0 && run == strspn(at, "0123456789"));
         ret[len++] = id ? '#' : *at;
         at += id ? run : 1;
-        if (id && len > 2 && ret[len - 2] == '-' && ret[len - 3] == '#') len -= 2; /* a UUID */
     }
     ret[len] = '\0';
 }

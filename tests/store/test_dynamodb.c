@@ -396,9 +396,10 @@ static void verify(void *user, const struct hf_stub_request *request, struct hf_
                                               .headers = headers,
                                               .header_count = count,
                                               .body = request->body};
-    int64_t now = hf__clock_wall_us(&hf__clock_system) / 1000000;
-    int code =
-        hf__sigv4_verify(&signed_request, HF_LIT("dynamodb"), now, test_secret, NULL, &error);
+    const struct hf_sigv4_check check = {
+        HF_LIT("dynamodb"), hf__clock_wall_us(&hf__clock_system) / 1000000, test_secret, NULL};
+    struct hf_sigv4_verdict verdict;
+    int code = hf__sigv4_verify(&signed_request, &check, &verdict, &error);
     *(int *)user += code == 0;
     strcpy(answer->body, "{}");
     free(lines);

@@ -154,6 +154,29 @@ TEST(a_newer_layout_is_refused)
     fails_to_open(HF_ERR_DAMAGED, "newer holdfast");
 }
 
+TEST(a_file_of_the_first_layout_is_brought_up_to_date)
+{
+    static const char undo[] = "DROP TABLE entries; DROP TABLE tokens;"
+                               "ALTER TABLE tables DROP COLUMN spec; PRAGMA user_version = 1";
+    struct hf_answer answer;
+    sqlite3 *db;
+    fresh_path("first.db");
+    struct hf_store *store = open_good(NULL);
+    create_table(store);
+    CHECK_INT(run(store, put("kept", ""), &answer), 0);
+    hf__store_close(store);
+    sqlite3_open(path, &db);
+    CHECK(sqlite3_exec(db, undo, NULL, NULL, NULL) == SQLITE_OK);
+    sqlite3_close(db);
+    for (int i = 0; i < 2; i++) {
+        store = open_good(NULL);
+        CHECK(exists(store, "kept"));
+        CHECK_INT(run(store, put("new", ""), &answer), 0);
+        hf__store_close(store);
+    }
+    hf__arena_free(&arena);
+}
+
 TEST(a_damaged_file_is_an_error_that_names_it)
 {
     char garbage[4096];
@@ -918,6 +941,7 @@ int main(int argc, char **argv)
         RUN(a_file_keeps_what_was_written_and_is_private),
         RUN(foreign_files_are_refused_and_left_alone),
         RUN(a_newer_layout_is_refused),
+        RUN(a_file_of_the_first_layout_is_brought_up_to_date),
         RUN(a_damaged_file_is_an_error_that_names_it),
         RUN(a_malformed_item_in_the_file_is_an_error_not_a_crash),
         RUN(a_change_of_a_table_that_fails_changes_nothing),

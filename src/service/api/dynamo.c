@@ -1,13 +1,25 @@
 /*
- * The DynamoDB API, on the embedded engine: for programs written for DynamoDB, such as the original
- * lock clients.
+ * The DynamoDB API, on the embedded engine. A call takes four steps: its caller is identified, its
+ * body is read, the operation is run, the answer is written. Long bodies and answers are read and
+ * written beside the loop.
  */
-#include <string.h>
-
+#include "base/crc32.h"
+#include "base/json_writer.h"
+#include "service/http/access_key.h"
 #include "service/service.h"
 #include "wire/answer.h"
 #include "wire/request.h"
-#include "wire/sigv4.h"
+
+struct call {
+    struct hf_access_keys *keys; /* while the signature is checked */
+    struct hf_sigv4_verdict verdict;
+    struct hf_op op;
+    const struct hf_answer *answer;
+    int code; /* of the step beside the loop */
+    struct hf_error error;
+};
+
+/* ---- errors ---- */
 
 static void fail(struct hf_exchange *exchange, int code, const char *message)
 {
@@ -16,13 +28,97 @@ static void fail(struct hf_exchange *exchange, int code, const char *message)
     exchange->content_type = "application/x-amz-json-1.0";
     exchange->error = hf_error_name(code);
     hf__buf_clear(&exchange->answer);
-    exchange->status = hf__answer_write(HF_GET_ITEM, &answer, &exchange->answer);
+    exchange->status = hf__answer_write(&(struct hf_op){0}, &answer, &exchange->answer);
     hf__exchange_done(exchange);
 }
 
-struct call {
-    enum hf_op_kind kind;
-};
+/* With an exception that has no code of ours. */
+static void fail_as(struct hf_exchange *exchange, const char *exception, int code,
+                    const char *message)
+{
+    exchange->content_type = "application/x-amz-json-1.0";
+    exchange->error = hf_error_name(code);
+    hf__buf_clear(&exchange->answer);
+    exchange->status = hf__answer_write_exception(exception, message, &exchange->answer);
+    hf__exchange_done(exchange);
+}
+
+static void refuse(struct hf_exchange *exchange, const char *exception, const char *why)
+{
+    struct hf_service *service = exchange->service;
+    if (!hf__limit_allows_refused(service, exchange->remote)) {
+        hf__count(&service->metrics.refused_limit);
+        fail(exchange, HF_ERR_THROTTLED, "too many unauthenticated calls from this address");
+        return;
+    }
+    hf__count(&service->metrics.refused_auth);
+    fail_as(exchange, exception, HF_ERR_DENIED, why);
+}
+
+static void overloaded(struct hf_exchange *exchange)
+{
+    hf__count(&exchange->service->metrics.refused_limit);
+    fail(exchange, HF_ERR_THROTTLED, "too many long requests are being served; try again");
+}
+
+/* Does a step here or, if it is long, beside the loop; `then` follows on the loop. */
+static void do_step(struct hf_exchange *exchange, bool is_long,
+                    void (*step)(struct hf_exchange *exchange),
+                    void (*step_aside)(struct hf_exchange *exchange),
+                    void (*then)(struct hf_exchange *exchange))
+{
+    if (is_long) {
+        hf__exchange_aside(exchange, step_aside);
+        return;
+    }
+    step(exchange);
+    then(exchange);
+}
+
+/* ---- the answer ---- */
+
+/* Removes the names that the caller may not read. */
+static void hide_tables(struct hf_exchange *exchange, struct hf_answer *answer)
+{
+    struct hf_slice *kept =
+        hf__arena_zalloc(&exchange->arena, answer->table_count + 1, sizeof *kept);
+    size_t count = 0;
+    for (size_t i = 0; kept && i < answer->table_count; i++)
+        if (hf__may_table(exchange, HF_RIGHT_READ, answer->tables[i]))
+            kept[count++] = answer->tables[i];
+    answer->tables = kept;
+    answer->table_count = count;
+}
+
+static void write_answer(struct hf_exchange *exchange)
+{
+    struct call *call = exchange->user;
+    struct hf_answer copy = *call->answer, *answer = &copy;
+    if (call->op.kind == HF_LIST_TABLES && answer->code == 0) hide_tables(exchange, answer);
+    exchange->content_type = "application/x-amz-json-1.0";
+    hf__buf_clear(&exchange->answer);
+    if (answer->code != 0) exchange->error = hf_error_name(answer->code);
+    exchange->status = hf__answer_write(&call->op, answer, &exchange->answer);
+}
+
+static void write_aside(struct hf_exchange *exchange)
+{
+    write_answer(exchange);
+    exchange->checksum = hf__crc32(exchange->answer.data, exchange->answer.len);
+    exchange->has_checksum = true;
+    hf__exchange_done(exchange);
+}
+
+static void ran(struct hf_exchange *exchange, const struct hf_answer *answer)
+{
+    struct call *call = exchange->user;
+    call->answer = answer;
+    bool is_long = answer->size > HF_SMALL;
+    if (is_long && !hf__exchange_reserve_long(exchange, answer->size)) overloaded(exchange);
+    else do_step(exchange, is_long, write_answer, write_aside, hf__exchange_done);
+}
+
+/* ---- the operation ---- */
 
 /* The right needed for this operation on a table. */
 static enum hf_right right_for(enum hf_op_kind kind)
@@ -32,114 +128,161 @@ static enum hf_right right_for(enum hf_op_kind kind)
     case HF_UPDATE_ITEM:
     case HF_DELETE_ITEM: return HF_RIGHT_WRITE;
     case HF_CREATE_TABLE:
+    case HF_UPDATE_TABLE:
     case HF_DELETE_TABLE:
-    case HF_UPDATE_TTL: return HF_RIGHT_ADMIN;
+    case HF_UPDATE_TTL:
+    case HF_TAG:
+    case HF_UNTAG: return HF_RIGHT_ADMIN;
     default: return HF_RIGHT_READ;
     }
 }
 
-/* Removes the names that the caller may not read. */
-static void hide_tables(struct hf_exchange *exchange, struct hf_answer *answer)
+/* Whether the caller may do all parts of the operation, each on its table. */
+static bool may_run(struct hf_exchange *exchange, const struct hf_op *op)
 {
-    struct hf_slice *seen =
-        hf__arena_zalloc(&exchange->arena, answer->table_count + 1, sizeof *seen);
-    size_t count = 0;
-    for (size_t i = 0; seen && i < answer->table_count; i++)
-        if (hf__may_table(exchange, HF_RIGHT_READ, answer->tables[i]))
-            seen[count++] = answer->tables[i];
-    answer->tables = seen;
-    answer->table_count = count;
+    if (op->kind == HF_LIST_TABLES) return true;
+    if (!hf__op_has_parts(op->kind)) return hf__may_table(exchange, right_for(op->kind), op->table);
+    for (size_t i = 0; i < op->part_count; i++)
+        if (!hf__may_table(exchange, right_for(op->parts[i].kind), op->parts[i].table))
+            return false;
+    return true;
 }
 
-static void ran(struct hf_exchange *exchange, const struct hf_answer *given)
+static void perform(struct hf_exchange *exchange)
 {
-    const struct call *call = exchange->user;
-    struct hf_answer shown = *given, *answer = &shown;
-    if (answer->code == 0 && call->kind == HF_LIST_TABLES) hide_tables(exchange, answer);
-    exchange->content_type = "application/x-amz-json-1.0";
-    hf__buf_clear(&exchange->answer);
-    if (answer->code != 0) exchange->error = hf_error_name(answer->code);
-    exchange->status = hf__answer_write(call->kind, answer, &exchange->answer);
-    hf__exchange_done(exchange);
-}
-
-static void run(struct hf_exchange *exchange)
-{
-    if (!hf__limit_allows(exchange->service, exchange->caller.owner)) {
-        hf__count(&exchange->service->metrics.refused_limit);
-        fail(exchange, HF_ERR_THROTTLED, "more requests per second than this service allows");
-        return;
-    }
-    struct hf_slice target = hf__slice_str(hf__exchange_header(exchange, "X-Amz-Target"));
-    struct call *call = hf__arena_zalloc(&exchange->arena, 1, sizeof *call);
-    struct hf_op op;
-    struct hf_error error;
-    if (!call) {
-        fail(exchange, HF_ERR_NO_MEMORY, "out of memory");
-        return;
-    }
-    if (!hf__request_kind(target, &call->kind)) {
-        exchange->content_type = "application/x-amz-json-1.0";
-        exchange->error = "validation";
-        exchange->status = 400;
-        hf__buf_str(&exchange->answer,
-                    "{\"__type\":\"com.amazon.coral.service#UnknownOperationException\","
-                    "\"message\":\"holdfast does not implement this operation\"}");
-        hf__exchange_done(exchange);
-        return;
-    }
-    exchange->operation = hf__op_names[call->kind];
-    int code =
-        hf__request_read(&exchange->arena, call->kind, hf__buf_view(&exchange->body), &op, &error);
-    if (code == 0) code = hf__op_check(&op, &error);
-    if (code != 0) {
-        fail(exchange, code, error.message);
-        return;
-    }
-    if (call->kind != HF_LIST_TABLES && !hf__may_table(exchange, right_for(call->kind), op.table)) {
+    struct call *call = exchange->user;
+    if (call->code != 0) {
+        fail(exchange, call->code, call->error.message);
+    } else if (!may_run(exchange, &call->op)) {
         hf__count(&exchange->service->metrics.refused_auth);
         fail(exchange, HF_ERR_DENIED, "permission denied by the rules of this service");
-        return;
+    } else {
+        hf__exchange_run(exchange, &call->op, ran);
     }
-    exchange->user = call;
-    hf__exchange_run(exchange, &op, ran);
 }
 
-static void refuse(struct hf_exchange *exchange, const char *why)
+/* ---- the body ---- */
+
+static void read_body(struct hf_exchange *exchange)
 {
-    struct hf_service *service = exchange->service;
-    if (!hf__limit_allows_refused(service, exchange->remote)) {
-        hf__count(&service->metrics.refused_limit);
-        fail(exchange, HF_ERR_THROTTLED, "too many unauthenticated calls from this address");
-        return;
-    }
-    hf__count(&service->metrics.refused_auth);
-    fail(exchange, HF_ERR_DENIED, why);
+    struct call *call = exchange->user;
+    call->code = hf__request_read(&exchange->arena, call->op.kind, hf__buf_view(&exchange->body),
+                                  &call->op, &call->error);
+    if (call->code == 0) call->code = hf__op_check(&call->op, &call->error);
 }
 
-/* Without its own keys it admits the callers that the rest of the service admits. */
+static void read_aside(struct hf_exchange *exchange)
+{
+    read_body(exchange);
+    hf__exchange_again(exchange, perform);
+}
+
+/* The address that the caller has used, as that of the only server. */
+static void tell_endpoint(struct hf_exchange *exchange)
+{
+    struct hf_json_writer json;
+    const char *host = hf__exchange_header(exchange, "Host");
+    hf__json_writer_init(&json, &exchange->answer);
+    hf__json_open(&json, '{');
+    hf__json_put_name(&json, "Endpoints");
+    hf__json_open(&json, '[');
+    hf__json_open(&json, '{');
+    hf__put_text(&json, "Address", host ? host : "");
+    hf__put_number(&json, "CachePeriodInMinutes", 1440);
+    hf__json_close(&json, '}');
+    hf__json_close(&json, ']');
+    hf__json_close(&json, '}');
+}
+
+static void tell_limits(struct hf_exchange *exchange)
+{
+    hf__buf_str(&exchange->answer,
+                "{\"AccountMaxReadCapacityUnits\":80000,\"AccountMaxWriteCapacityUnits\":80000,"
+                "\"TableMaxReadCapacityUnits\":40000,\"TableMaxWriteCapacityUnits\":40000}");
+}
+
+/* Operations that need no table. */
+static bool tell_about_service(struct hf_exchange *exchange, struct hf_slice target)
+{
+    static const struct {
+        const char *target, *name;
+        void (*tell)(struct hf_exchange *exchange);
+    } operations[] = {
+        {"DynamoDB_20120810.DescribeLimits", "DescribeLimits", tell_limits},
+        {"DynamoDB_20120810.DescribeEndpoints", "DescribeEndpoints", tell_endpoint},
+    };
+    for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++) {
+        if (!hf__slice_is(target, operations[i].target)) continue;
+        exchange->operation = operations[i].name;
+        exchange->content_type = "application/x-amz-json-1.0";
+        exchange->status = 200;
+        operations[i].tell(exchange);
+        hf__exchange_done(exchange);
+        return true;
+    }
+    return false;
+}
+
+static void refuse_operation(struct hf_exchange *exchange, struct hf_slice target)
+{
+    enum { SHOWN = 100 };
+    const char *dot = memchr(target.ptr, '.', target.len);
+    struct hf_slice name = dot ? hf__slice_skip(target, (size_t)(dot - target.ptr) + 1) : target;
+    if (name.len > SHOWN) name.len = SHOWN;
+    struct hf_error error;
+    hf__error_set(&error, HF_ERR_INVALID, "%.*s is not supported by this service", HF_FMT(name));
+    fail_as(exchange, "UnknownOperationException", HF_ERR_VALIDATION, error.message);
+}
+
+/* The caller is known, and may call. */
+static void admitted(struct hf_exchange *exchange)
+{
+    struct hf_slice target = hf__slice_str(hf__exchange_header(exchange, "X-Amz-Target"));
+    struct call *call = exchange->user;
+    bool is_long = exchange->body.len > HF_SMALL;
+    if (!hf__limit_allows(exchange->service, exchange->caller.owner)) {
+        hf__count(&exchange->service->metrics.refused_limit);
+        fail(exchange, HF_ERR_THROTTLED, "too many requests");
+        return;
+    }
+    if (tell_about_service(exchange, target)) return;
+    if (!hf__request_kind(target, &call->op.kind)) {
+        refuse_operation(exchange, target);
+        return;
+    }
+    exchange->operation = hf__op_names[call->op.kind];
+    if (is_long && !hf__exchange_reserve_reading(exchange)) overloaded(exchange);
+    else do_step(exchange, is_long, read_body, read_aside, perform);
+}
+
+/* ---- the caller ---- */
+
+/* Without keys of its own it admits the callers that the rest of the service admits. */
 static void authenticated(struct hf_exchange *exchange, enum hf_auth_result result, const char *why)
 {
     (void)why;
-    if (result == HF_AUTH_OK &&
-        (exchange->caller.admin || hf__auth_has_rules(exchange->service->auth)))
-        run(exchange);
-    else if (result == HF_AUTH_OK)
-        refuse(exchange, "only an administrator may use the DynamoDB API");
-    else refuse(exchange, "the request is not authenticated");
+    if (result != HF_AUTH_OK) {
+        refuse(exchange, "AccessDeniedException", "the request is not authenticated");
+        return;
+    }
+    if (!exchange->caller.admin && !hf__auth_has_rules(exchange->service->auth)) {
+        refuse(exchange, "AccessDeniedException", "only an administrator may use the DynamoDB API");
+        return;
+    }
+    exchange->user = hf__arena_zalloc(&exchange->arena, 1, sizeof(struct call));
+    if (exchange->user) admitted(exchange);
+    else fail(exchange, HF_ERR_NO_MEMORY, "out of memory");
 }
 
 static bool secret_of(void *user, struct hf_slice access_key_id, struct hf_slice *ret_secret)
 {
-    const struct hf_service *service = user;
-    if (!hf__slice_is(access_key_id, service->access_key_id)) return false;
-    *ret_secret = hf__slice_str(service->secret_access_key);
-    return true;
+    return hf__access_keys_find(user, access_key_id, ret_secret);
 }
 
-static bool is_signed(struct hf_exchange *exchange, struct hf_error *reterr)
+static void verify(struct hf_exchange *exchange)
 {
     enum { HEADERS = 64 };
+    struct call *call = exchange->user;
     struct hf_header headers[HEADERS];
     const struct hf_sigv4_request request = {
         .method = HF_LIT("POST"),
@@ -148,16 +291,41 @@ static bool is_signed(struct hf_exchange *exchange, struct hf_error *reterr)
         .header_count = hf__exchange_headers(exchange, headers, HEADERS),
         .body = hf__buf_view(&exchange->body),
     };
+    struct hf_sigv4_check check = {
+        .service = HF_LIT("dynamodb"), .secret_of = secret_of, .user = call->keys};
     /* Clients sign with their wall clock, or with what they have learnt from our Date. */
-    struct hf_service *service = exchange->service;
-    const int64_t clocks_us[] = {hf__store_now_unix_us(service->store),
-                                 hf__clock_wall_us(service->store->clock)};
-    for (size_t i = 0; i < sizeof clocks_us / sizeof clocks_us[0]; i++) {
-        if (hf__sigv4_verify(&request, HF_LIT("dynamodb"), clocks_us[i] / 1000000, secret_of,
-                             service, reterr) == 0)
-            return true;
+    const struct hf_store *store = exchange->service->store;
+    const int64_t clocks_us[] = {hf__store_now_unix_us(store), hf__clock_wall_us(store->clock)};
+    call->code = HF_ERR_DENIED;
+    for (size_t i = 0; i < sizeof clocks_us / sizeof clocks_us[0] && call->code != 0; i++) {
+        check.now_unix_s = clocks_us[i] / 1000000;
+        call->code = hf__sigv4_verify(&request, &check, &call->verdict, &call->error);
     }
-    return false;
+    hf__access_keys_unref(call->keys);
+    call->keys = NULL;
+}
+
+static void verified(struct hf_exchange *exchange)
+{
+    struct call *call = exchange->user;
+    if (call->code == HF_ERR_DENIED) {
+        refuse(exchange, hf__sigv4_exceptions[call->verdict.fault], call->error.message);
+        return;
+    }
+    const char *id =
+        call->code == 0 ? hf__arena_str(&exchange->arena, call->verdict.access_key_id) : NULL;
+    if (!id) {
+        fail(exchange, HF_ERR_NO_MEMORY, "out of memory");
+        return;
+    }
+    hf__auth_by_key(exchange, id);
+    admitted(exchange);
+}
+
+static void verify_aside(struct hf_exchange *exchange)
+{
+    verify(exchange);
+    hf__exchange_again(exchange, verified);
 }
 
 void hf__dynamo_call(struct hf_exchange *exchange)
@@ -169,20 +337,18 @@ void hf__dynamo_call(struct hf_exchange *exchange)
                                            : "the DynamoDB API is served on a file store");
         return;
     }
-    if (!service->access_key_id) {
+    struct hf_access_keys *keys = hf__auth_access_keys(service->auth);
+    if (!keys) {
         hf__auth_check(exchange, authenticated);
         return;
     }
-    struct hf_error error;
-    exchange->caller.owner = service->access_key_id;
-    if (!is_signed(exchange, &error)) {
-        if (error.code == HF_ERR_NO_MEMORY) {
-            fail(exchange, error.code, error.message);
-            return;
-        }
-        refuse(exchange, error.message);
+    struct call *call = hf__arena_zalloc(&exchange->arena, 1, sizeof *call);
+    if (!call) {
+        hf__access_keys_unref(keys);
+        fail(exchange, HF_ERR_NO_MEMORY, "out of memory");
         return;
     }
-    hf__auth_by_key(exchange, service->access_key_id);
-    run(exchange);
+    call->keys = keys;
+    exchange->user = call;
+    do_step(exchange, exchange->body.len > HF_SMALL, verify, verify_aside, verified);
 }

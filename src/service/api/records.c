@@ -52,7 +52,8 @@ static void give(struct hf_exchange *exchange, const struct hf_answer *answer)
     exchange->tells_owner = true;
     if (answer->code != 0) exchange->error = hf_error_name(answer->code);
     hf__buf_clear(&exchange->answer);
-    exchange->status = hf__answer_write(visit->kind, answer, &exchange->answer);
+    exchange->status =
+        hf__answer_write(&(struct hf_op){.kind = visit->kind}, answer, &exchange->answer);
     hf__exchange_done(exchange);
 }
 

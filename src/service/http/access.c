@@ -88,6 +88,7 @@ void hf__access_log(const struct hf_exchange *exchange, int64_t took_us, bool re
     if (*exchange->caller.owner) hf__put_text(&json, "owner", exchange->caller.owner);
     if (exchange->instance) hf__put_text(&json, "instance", exchange->instance);
     if (exchange->operation) hf__put_text(&json, "operation", exchange->operation);
+    if (exchange->request_id) hf__put_text(&json, "request_id", exchange->request_id);
     if (exchange->lock) hf__put_text(&json, "lock", exchange->lock);
     if (exchange->token) hf__put_number(&json, "token", exchange->token);
     if (exchange->secret) put_hash(&json, exchange->secret);

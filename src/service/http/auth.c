@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "runtime/http.h"
+#include "service/http/access_key.h"
 #include "service/http/jwt.h"
 #include "service/http/tls.h"
 #include "service/service.h"
@@ -70,6 +71,7 @@ struct hf_auth {
     pthread_mutex_t mutex;
     struct tokens *tokens;
     struct hf_rules *access; /* the rules file; NULL: none */
+    struct hf_access_keys *access_keys;
     struct hf_jwks *keys;
     int64_t fetched_s;      /* the last attempt; our clock */
     struct hf_list pending; /* checks that wait for newer keys */
@@ -217,6 +219,13 @@ static int load_rules(const char *path, struct hf_rules **ret, struct hf_error *
     return code;
 }
 
+static int load_access_keys(const struct hf_auth_options *options, struct hf_access_keys **ret,
+                            struct hf_error *reterr)
+{
+    return hf__access_keys_load(options->access_keys_file, options->access_key_id,
+                                options->secret_access_key, ret, reterr);
+}
+
 /* A caller keeps the rules under which it was authenticated. */
 static void take_rules(struct hf_auth *auth, struct hf_caller *caller)
 {
@@ -249,6 +258,14 @@ static bool may(const struct hf_exchange *exchange, enum hf_right right, bool is
 bool hf__auth_has_rules(const struct hf_auth *auth)
 {
     return auth->options.rules_file || auth->options.rights_claim;
+}
+
+struct hf_access_keys *hf__auth_access_keys(struct hf_auth *auth)
+{
+    pthread_mutex_lock(&auth->mutex);
+    struct hf_access_keys *keys = hf__access_keys_ref(auth->access_keys);
+    pthread_mutex_unlock(&auth->mutex);
+    return keys;
 }
 
 void hf__auth_by_key(struct hf_exchange *exchange, const char *access_key)
@@ -692,6 +709,9 @@ int hf__auth_start(const struct hf_auth_options *given, struct hf_service *servi
     auth->options.admins = keep(auth, given->admins);
     auth->options.rules_file = keep(auth, given->rules_file);
     auth->options.rights_claim = keep(auth, given->rights_claim);
+    auth->options.access_keys_file = keep(auth, given->access_keys_file);
+    auth->options.access_key_id = keep(auth, given->access_key_id);
+    auth->options.secret_access_key = keep(auth, given->secret_access_key);
     const char *claim =
         keep(auth, given->admin_claim ? given->admin_claim : "scope=holdfast:admin");
     const char *equals = claim ? strchr(claim, '=') : NULL;
@@ -716,6 +736,7 @@ int hf__auth_start(const struct hf_auth_options *given, struct hf_service *servi
         code = load_tokens(auth->options.tokens_file, &auth->tokens, reterr);
     if (code == 0 && auth->options.rules_file)
         code = load_rules(auth->options.rules_file, &auth->access, reterr);
+    if (code == 0) code = load_access_keys(&auth->options, &auth->access_keys, reterr);
     if (code != 0) {
         hf__auth_stop(auth);
         return code;
@@ -745,36 +766,44 @@ int hf__auth_check_files(const struct hf_auth_options *options, struct hf_error 
 {
     struct tokens *tokens = NULL;
     struct hf_rules *rules = NULL;
+    struct hf_access_keys *access_keys = NULL;
     int code = options->tokens_file ? load_tokens(options->tokens_file, &tokens, reterr) : 0;
     if (code == 0 && options->rules_file) code = load_rules(options->rules_file, &rules, reterr);
+    if (code == 0) code = load_access_keys(options, &access_keys, reterr);
     tokens_free(tokens);
     hf__rules_unref(rules);
+    hf__access_keys_unref(access_keys);
     return code;
 }
 
 int hf__auth_reload(struct hf_auth *auth, struct hf_error *reterr)
 {
-    struct tokens *tokens = NULL;
-    struct hf_rules *rules = NULL;
+    struct tokens *tokens = NULL, *old_tokens;
+    struct hf_rules *rules = NULL, *old_rules;
+    struct hf_access_keys *access_keys = NULL, *old_access_keys;
     int code = 0;
     if (auth->options.tokens_file) code = load_tokens(auth->options.tokens_file, &tokens, reterr);
     if (code == 0 && auth->options.rules_file)
         code = load_rules(auth->options.rules_file, &rules, reterr);
-    if (code == 0) {
-        pthread_mutex_lock(&auth->mutex);
-        struct tokens *old_tokens = auth->tokens;
-        struct hf_rules *old_rules = auth->access;
-        auth->tokens = tokens;
-        auth->access = rules;
-        memset(auth->cache, 0, CACHE * sizeof *auth->cache); /* the rules number the claims */
-        pthread_mutex_unlock(&auth->mutex);
-        tokens_free(old_tokens);
-        hf__rules_unref(old_rules);
-    } else {
+    if (code == 0) code = load_access_keys(&auth->options, &access_keys, reterr);
+    if (code != 0) {
         tokens_free(tokens);
+        hf__rules_unref(rules);
+        return code;
     }
-    if (code == 0 && auth->jwt && !auth->options.disabled) code = fetch_keys(auth, reterr);
-    return code;
+    pthread_mutex_lock(&auth->mutex);
+    old_tokens = auth->tokens;
+    old_rules = auth->access;
+    old_access_keys = auth->access_keys;
+    auth->tokens = tokens;
+    auth->access = rules;
+    auth->access_keys = access_keys;
+    memset(auth->cache, 0, CACHE * sizeof *auth->cache); /* the rules number the claims */
+    pthread_mutex_unlock(&auth->mutex);
+    tokens_free(old_tokens);
+    hf__rules_unref(old_rules);
+    hf__access_keys_unref(old_access_keys);
+    return auth->jwt && !auth->options.disabled ? fetch_keys(auth, reterr) : 0;
 }
 
 void hf__auth_stop(struct hf_auth *auth)
@@ -786,6 +815,7 @@ void hf__auth_stop(struct hf_auth *auth)
     }
     tokens_free(auth->tokens);
     hf__rules_unref(auth->access);
+    hf__access_keys_unref(auth->access_keys);
     hf__jwks_unref(auth->keys);
     hf__free(auth->cache);
     pthread_mutex_destroy(&auth->mutex);

@@ -327,16 +327,21 @@ static void refuse(struct hf_connection *connection, int status, const char *nam
 static void refuse_too_large(struct hf_connection *connection)
 {
     char message[64];
-    snprintf(message, sizeof message, "a body must have at most %d bytes", HF_BODY_MAX);
+    snprintf(message, sizeof message, "a body must have at most %zu bytes",
+             connection->exchange->body_most);
     refuse(connection, 413, "too-large", message);
 }
 
-/* Reserves the largest size at once: growing in steps is slower than reading. Pages that are not
- * written to cost nothing. */
-static void reserve_body(struct hf_exchange *exchange)
+/* Reserves much at once: growing in small steps is slower than reading. Pages that are not written
+ * to cost nothing. */
+static void reserve_body(struct hf_exchange *exchange, size_t least)
 {
-    size_t all = exchange->head->chunked ? HF_BODY_MAX : (size_t)exchange->head->length;
-    hf__buf_reserve(&exchange->body, all - exchange->body.len);
+    struct hf_buf *body = &exchange->body;
+    if (least <= body->cap) return;
+    size_t all = exchange->head->chunked ? exchange->body_most : (size_t)exchange->head->length;
+    size_t wanted = least < HF_BODY_MAX ? HF_BODY_MAX : 2 * least;
+    if (wanted > all) wanted = all;
+    hf__buf_reserve(body, wanted - body->len);
 }
 
 /* False: it was refused. */
@@ -344,11 +349,12 @@ static bool keep(struct hf_connection *connection, struct hf_slice bytes)
 {
     struct hf_exchange *exchange = connection->exchange;
     const struct hf_service *service = exchange->service;
-    if (exchange->body.len + bytes.len > HF_BODY_MAX) {
+    if (exchange->body.len + bytes.len > exchange->body_most) {
         refuse_too_large(connection);
         return false;
     }
-    if (exchange->body.len + bytes.len > HF_SMALL) reserve_body(exchange);
+    if (exchange->body.len + bytes.len > HF_SMALL)
+        reserve_body(exchange, exchange->body.len + bytes.len);
     hf__buf_slice(&exchange->body, bytes);
     int64_t counted = (int64_t)exchange->body.len - HF_SMALL;
     if (counted > exchange->kept) hf__exchange_count_body(exchange, counted - exchange->kept);
@@ -372,7 +378,8 @@ static bool read_chunks(struct hf_connection *connection)
     take(connection, had - bytes.len);
     if (result == HF_CHUNKS_BAD)
         refuse(connection, 400, "invalid", "the body's chunks are malformed");
-    else if (result == HF_CHUNKS_MORE && connection->chunks.left > HF_BODY_MAX)
+    else if (result == HF_CHUNKS_MORE &&
+             connection->chunks.left > (int64_t)connection->exchange->body_most)
         refuse_too_large(connection);
     return result == HF_CHUNKS_END;
 }
@@ -431,7 +438,7 @@ static bool read_head(struct hf_connection *connection, size_t size)
     hf__exchange_set_head(exchange, head);
     connection->closes = head->closes;
     if (head->length < 0 && !head->chunked) head->length = 0;
-    if (head->length > HF_BODY_MAX) {
+    if (head->length > (int64_t)exchange->body_most) {
         refuse_too_large(connection);
         return false;
     }

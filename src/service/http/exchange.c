@@ -1,5 +1,6 @@
 #include "service/http/exchange.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -8,6 +9,7 @@
 #include "service/http/connection.h"
 #include "service/http/server.h"
 #include "service/service.h"
+#include "wire/request.h"
 
 /* ---- life ---- */
 
@@ -27,6 +29,7 @@ struct hf_exchange *hf__exchange_new(struct hf_connection *connection,
     exchange->caller.owner = "";
     exchange->resume.run = resume;
     hf__list_init(&exchange->resume.node);
+    exchange->body_most = HF_BODY_MAX;
     hf__buf_init(&exchange->body, HF_BODY_MAX);
     hf__buf_init(&exchange->answer, HF_ANSWER_MAX);
     connection->exchange = exchange;
@@ -49,12 +52,31 @@ static enum hf_method method_of(const char *method)
     return HF_METHOD_OTHER;
 }
 
+/* Calls of the DynamoDB API have ids, which SDKs show in their errors. */
+static const char *new_request_id(struct hf_exchange *exchange)
+{
+    struct hf_server *server = exchange->connection->server;
+    char serial[21];
+    snprintf(serial, sizeof serial, "%020llu", (unsigned long long)++server->requests);
+    return hf__arena_printf(&exchange->arena, "%s%s", server->id, serial).ptr;
+}
+
+static bool is_dynamodb(const struct hf_exchange *exchange)
+{
+    return exchange->method == HF_METHOD_POST && hf__slice_is(exchange->path, "/") &&
+           exchange->service->dynamodb && hf__head_field(exchange->head, "X-Amz-Target");
+}
+
 void hf__exchange_set_head(struct hf_exchange *exchange, const struct hf_head *head)
 {
     exchange->head = head;
     exchange->method = method_of(head->method);
     exchange->is_head_only = strcmp(head->method, "HEAD") == 0;
     exchange->path = hf__slice_str(head->path);
+    if (!is_dynamodb(exchange)) return;
+    exchange->request_id = new_request_id(exchange);
+    exchange->body_most = HF_REQUEST_MAX_SIZE;
+    hf__buf_init(&exchange->body, HF_REQUEST_MAX_SIZE);
 }
 
 /* Counts it against the budgets, of the service and of its address. */
@@ -86,6 +108,15 @@ bool hf__exchange_reserve(struct hf_exchange *exchange, int64_t size)
         return true;
     hf__exchange_count_answer(exchange, -exchange->sending);
     return false;
+}
+
+bool hf__exchange_reserve_reading(struct hf_exchange *exchange)
+{
+    enum { TIMES = 3 }; /* besides the body itself */
+    if (exchange->body.len <= HF_BODY_MAX) return true;
+    hf__exchange_count_body(exchange, TIMES * (int64_t)exchange->body.len);
+    return exchange->service->body_bytes <= HF_BODIES_MAX &&
+           exchange->connection->address->body_bytes <= HF_BODIES_MAX_OF_ADDRESS;
 }
 
 void hf__answer_overloaded(struct hf_exchange *exchange)

@@ -61,6 +61,7 @@ struct hf_exchange {
     struct hf_slice parts[HF_PATH_PARTS]; /* decoded */
     size_t part_count;                    /* more than HF_PATH_PARTS: no route has it */
     struct hf_buf body;
+    size_t body_most;
     struct hf_caller caller;
     const struct hf_route *route; /* NULL: none */
 
@@ -75,15 +76,18 @@ struct hf_exchange {
     struct hf_interval store_time; /* sent to the caller, if it is known */
     struct hf_slice fixed;         /* the answer, if it is not in `answer`; constant */
     bool tells_owner;              /* send the caller's id */
+    bool has_checksum;             /* it is known already: … */
+    uint32_t checksum;             /* … of `answer` */
     struct hf_stream *stream;      /* the answer has no end: event.c */
 
     /* For the log. */
     const char *error; /* a short name; NULL: none */
     char detail[HF_LOG_ERROR_MAX];
-    const char *lock;      /* in the arena */
-    const char *operation; /* of the DynamoDB API; constant */
-    const char *instance;  /* of the caller, if it gives one; in the arena */
-    const char *secret;    /* a grant or a session, logged as a hash; in the arena. NULL: none */
+    const char *lock;       /* in the arena */
+    const char *operation;  /* of the DynamoDB API; constant */
+    const char *request_id; /* likewise, as the caller is told; in the arena. NULL: another API */
+    const char *instance;   /* of the caller, if it gives one; in the arena */
+    const char *secret;     /* a grant or a session, logged as a hash; in the arena. NULL: none */
     int64_t token;
 
     /* For routes that answer later. */
@@ -134,6 +138,11 @@ void hf__exchange_aside(struct hf_exchange *exchange, void (*go)(struct hf_excha
 bool hf__exchange_reserve(struct hf_exchange *exchange, int64_t size);
 bool hf__exchange_reserve_long(struct hf_exchange *exchange, size_t size);
 void hf__answer_overloaded(struct hf_exchange *exchange);
+/*
+ * Call on the loop before a body is read aside: what is made of it takes several times its room.
+ * False: there is none now.
+ */
+bool hf__exchange_reserve_reading(struct hf_exchange *exchange);
 /* A header or a query value, in the arena, decoded; NULL if it was not sent. */
 const char *hf__exchange_header(struct hf_exchange *exchange, const char *name);
 const char *hf__exchange_query(struct hf_exchange *exchange, const char *name);

@@ -1,6 +1,7 @@
 /* An answer as it is sent: its status, its headers, and its body. */
 #include <stdio.h>
 
+#include "base/crc32.h"
 #include "service/http/connection.h"
 #include "service/http/server.h"
 #include "service/service.h"
@@ -113,6 +114,12 @@ static void put_head(struct hf_connection *connection, struct hf_exchange *excha
         hf__id_of_owner(hf__slice_str(exchange->caller.owner), &owner);
         hf__hex_encode(owner.bytes, sizeof owner.bytes, line);
         put_field(out, "X-Holdfast-Owner", line);
+    }
+    if (exchange->request_id) {
+        const struct hf_slice body = connection->body;
+        bool known = exchange->has_checksum && body.ptr == exchange->answer.data;
+        put_field(out, "x-amzn-RequestId", exchange->request_id);
+        put_number(out, "x-amz-crc32", known ? exchange->checksum : hf__crc32(body.ptr, body.len));
     }
     put_field(out, "Allow", exchange->allow);
     put_field(out, "WWW-Authenticate", exchange->challenge ? "Bearer realm=\"holdfast\"" : NULL);

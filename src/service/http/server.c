@@ -364,6 +364,7 @@ int hf__server_start(struct hf_service *service, const struct hf_server_options 
     if (!server) return hf__error_no_memory(reterr);
     server->service = service;
     server->late_us = service->limits.request_ms * 1000;
+    hf__random_id(server->id);
     memcpy(server->addresses.key, service->rates.key, sizeof server->addresses.key);
     hf__list_init(&server->connections);
     hf__list_init(&server->awaited);

@@ -11,6 +11,7 @@
 #define HF_SERVICE_HTTP_SERVER_H
 
 #include "base/error.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "service/http/connection.h"
 
@@ -46,6 +47,8 @@ struct hf_server {
     struct hf_watch client;
     struct hf_sleeper sleeper;
     bool in_round;
+    char id[HF_ID_SIZE]; /* for ids of requests */
+    uint64_t requests;   /* that have one */
     int64_t late_us;
     int64_t date_s;
     char date[HF_HTTP_DATE_SIZE];
