@@ -17,6 +17,7 @@
 #   make sim        simulate SCHEDULES schedules (default 100000) per profile, on all cores
 #   make sim-mutants  check that the simulator catches every deliberate bug in the protocol
 #   make interop    run beside the original lock clients, on DynamoDB Local
+#   make endpoint   run published SDKs and lock clients on the service's DynamoDB API
 #   make page       test the service's page in Chromium
 #   make openapi    test the service against its OpenAPI document, and clients generated from it
 #   make packaging  check manifests, templates, policies, alert rules, units, man pages and shell completion
@@ -33,8 +34,8 @@ JOBS ?= $(shell nproc)
 
 SCHEDULES ?= 100000
 
-.PHONY: all run test page openapi packaging bench install uninstall dist deb deb-test format lint asan tsan valgrind attack \
-	sim sim-mutants interop fuzz analyze clean
+.PHONY: all run test page openapi endpoint packaging bench install uninstall dist deb deb-test format lint asan tsan \
+	valgrind attack sim sim-mutants interop fuzz analyze clean
 
 # $(call build,PRESET[,TARGET]): configures once, then builds.
 define build
@@ -70,6 +71,12 @@ openapi:
 	@tools/setup openapi
 	$(call build,dev)
 	@HOLDFAST_COMMAND=build/dev/src/holdfast python3 -W ignore tests/service/test_openapi.py
+
+endpoint:
+	@tools/setup endpoint
+	$(call build,dev,holdfast_command)
+	@tests/endpoint/build build/servers/endpoint
+	@tests/endpoint/run build/dev/src/holdfast
 
 packaging:
 	@tools/setup packaging
