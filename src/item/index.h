@@ -20,6 +20,7 @@ struct hf_index {
     int64_t read_units; /* global: provisioned; both 0: on demand */
     int64_t write_units;
     int64_t slot; /* its number within its table: the embedded engine's */
+    bool filling; /* items from before it are still being entered: it cannot be read */
 };
 
 struct hf_indexes {

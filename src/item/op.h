@@ -154,7 +154,7 @@ struct hf_table_info {
     struct hf_slice name;
     struct hf_slice status; /* "ACTIVE", … */
     struct hf_key_schema schema;
-    int64_t item_count; /* may lag behind */
+    int64_t item_count; /* may lag behind; -1: not counted */
     int64_t size_bytes;
     bool on_demand;
     int64_t read_units;

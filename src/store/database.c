@@ -26,7 +26,8 @@ enum {
  * An entry of a secondary index is the second key of an item (ik, isk) and the
  * item's own; the item itself is stored once. `spec` tells the indexes of a
  * table, as JSON, and is empty for a table without any. `tokens` are those of
- * transactions, for ten minutes.
+ * transactions, for ten minutes. `chores` is work that is not finished yet
+ * (execute_chore.c).
  */
 static const char schema[] =
     "CREATE TABLE meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;"
@@ -51,7 +52,10 @@ static const char second_version[] =
     " PRIMARY KEY(table_id, slot, ik, isk, pk, sk)) WITHOUT ROWID;"
     "CREATE TABLE tokens("
     " token TEXT PRIMARY KEY, fingerprint BLOB NOT NULL, made_unix_ms INTEGER NOT NULL)"
-    " WITHOUT ROWID;";
+    " WITHOUT ROWID;"
+    "CREATE TABLE chores("
+    " id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, table_id INTEGER NOT NULL,"
+    " slot INTEGER NOT NULL, pk BLOB NOT NULL, sk BLOB NOT NULL);";
 
 #define TABLE_COLUMNS                                                                              \
     "id, name, hash_name, hash_type, range_name, range_type, read_units, write_units,"             \
@@ -66,15 +70,24 @@ static const char *const texts[HF_SQL_COUNT] = {
     [HF_SQL_ROLLBACK_TO] = "ROLLBACK TO op",
     [HF_SQL_RELEASE] = "RELEASE op",
     [HF_SQL_TABLE] = "SELECT " TABLE_COLUMNS " FROM tables WHERE name = ?1",
+    [HF_SQL_TABLE_NAME] = "SELECT name FROM tables WHERE id = ?1",
     [HF_SQL_TABLE_LIST] = "SELECT name FROM tables WHERE name > ?1 ORDER BY name LIMIT ?2",
     [HF_SQL_TABLE_INSERT] =
         "INSERT INTO tables(name, hash_name, hash_type, range_name, range_type, read_units,"
         " write_units, ttl_attribute, created_unix_ms, spec)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, '', ?8, ?9)",
     [HF_SQL_TABLE_DELETE] = "DELETE FROM tables WHERE id = ?1",
-    [HF_SQL_TABLE_COUNT] =
-        "SELECT count(*), coalesce(sum(length(item)), 0) FROM items WHERE table_id = ?1",
+    [HF_SQL_TABLE_COUNT] = "SELECT count(*), coalesce(sum(length(item)), 0) FROM"
+                           " (SELECT item FROM items WHERE table_id = ?1 LIMIT ?2)",
+    /* Each _SOME deletes so many of the first rows if there are more, and otherwise none. */
+    [HF_SQL_TABLE_ITEMS_SOME] =
+        "DELETE FROM items WHERE table_id = ?1 AND (pk, sk) <"
+        " (SELECT pk, sk FROM items WHERE table_id = ?1 ORDER BY pk, sk LIMIT 1 OFFSET ?2)",
     [HF_SQL_TABLE_ITEMS_DELETE] = "DELETE FROM items WHERE table_id = ?1",
+    [HF_SQL_TABLE_ENTRIES_SOME] =
+        "DELETE FROM entries WHERE table_id = ?1 AND (slot, ik, isk, pk, sk) <"
+        " (SELECT slot, ik, isk, pk, sk FROM entries WHERE table_id = ?1"
+        " ORDER BY slot, ik, isk, pk, sk LIMIT 1 OFFSET ?2)",
     [HF_SQL_TABLE_ENTRIES_DELETE] = "DELETE FROM entries WHERE table_id = ?1",
     [HF_SQL_UNITS_SET] = "UPDATE tables SET read_units = ?2, write_units = ?3 WHERE id = ?1",
     [HF_SQL_SPEC_SET] = "UPDATE tables SET spec = ?2 WHERE id = ?1",
@@ -99,8 +112,13 @@ static const char *const texts[HF_SQL_COUNT] = {
     [HF_SQL_ENTRY_DELETE] =
         "DELETE FROM entries WHERE table_id = ?1 AND slot = ?2 AND ik = ?3 AND isk = ?4"
         " AND pk = ?5 AND sk = ?6",
-    [HF_SQL_ENTRY_COUNT] = "SELECT count(*) FROM entries WHERE table_id = ?1 AND slot = ?2",
-    [HF_SQL_ENTRIES_DELETE] = "DELETE FROM entries WHERE table_id = ?1 AND slot = ?2",
+    [HF_SQL_ENTRY_COUNT] = "SELECT count(*) FROM"
+                           " (SELECT 1 FROM entries WHERE table_id = ?1 AND slot = ?3 LIMIT ?2)",
+    [HF_SQL_ENTRIES_SOME] =
+        "DELETE FROM entries WHERE table_id = ?1 AND slot = ?3 AND (ik, isk, pk, sk) <"
+        " (SELECT ik, isk, pk, sk FROM entries WHERE table_id = ?1 AND slot = ?3"
+        " ORDER BY ik, isk, pk, sk LIMIT 1 OFFSET ?2)",
+    [HF_SQL_ENTRIES_DELETE] = "DELETE FROM entries WHERE table_id = ?1 AND slot = ?3",
     /* ?4 and ?5 bound the sort key; ?6 to ?8 are the entry to continue after. */
     [HF_SQL_INDEX_QUERY_UP] =
         "SELECT i.item, i.pk, i.sk FROM entries e CROSS JOIN items i"
@@ -122,6 +140,12 @@ static const char *const texts[HF_SQL_COUNT] = {
     [HF_SQL_TOKEN_INSERT] =
         "INSERT OR REPLACE INTO tokens(token, fingerprint, made_unix_ms) VALUES (?1, ?2, ?3)",
     [HF_SQL_TOKENS_DELETE] = "DELETE FROM tokens WHERE made_unix_ms <= ?1",
+    [HF_SQL_CHORE_GET] = "SELECT id, kind, table_id, slot, pk, sk FROM chores ORDER BY id LIMIT 1",
+    [HF_SQL_CHORE_INSERT] =
+        "INSERT INTO chores(kind, table_id, slot, pk, sk) VALUES (?1, ?2, ?3, ?4, ?5)",
+    [HF_SQL_CHORE_MOVE] = "UPDATE chores SET pk = ?2, sk = ?3 WHERE id = ?1",
+    [HF_SQL_CHORE_DELETE] = "DELETE FROM chores WHERE id = ?1",
+    [HF_SQL_CHORE_SLOT] = "SELECT coalesce(max(slot), -1) FROM chores WHERE table_id = ?1",
     [HF_SQL_SWEEP] =
         "SELECT t.name, i.item, i.pk, i.sk FROM items i JOIN tables t ON t.id = i.table_id"
         " WHERE i.expires IS NOT NULL AND i.expires < ?1 AND i.expires > ?2 LIMIT ?3",

@@ -28,11 +28,14 @@ enum hf_statement {
     HF_SQL_ROLLBACK_TO,
     HF_SQL_RELEASE,
     HF_SQL_TABLE,
+    HF_SQL_TABLE_NAME,
     HF_SQL_TABLE_LIST,
     HF_SQL_TABLE_INSERT,
     HF_SQL_TABLE_DELETE,
     HF_SQL_TABLE_COUNT,
+    HF_SQL_TABLE_ITEMS_SOME,
     HF_SQL_TABLE_ITEMS_DELETE,
+    HF_SQL_TABLE_ENTRIES_SOME,
     HF_SQL_TABLE_ENTRIES_DELETE,
     HF_SQL_UNITS_SET,
     HF_SQL_SPEC_SET,
@@ -48,6 +51,7 @@ enum hf_statement {
     HF_SQL_ENTRY_INSERT,
     HF_SQL_ENTRY_DELETE,
     HF_SQL_ENTRY_COUNT,
+    HF_SQL_ENTRIES_SOME,
     HF_SQL_ENTRIES_DELETE,
     HF_SQL_INDEX_QUERY_UP,
     HF_SQL_INDEX_QUERY_DOWN,
@@ -55,6 +59,11 @@ enum hf_statement {
     HF_SQL_TOKEN_GET,
     HF_SQL_TOKEN_INSERT,
     HF_SQL_TOKENS_DELETE,
+    HF_SQL_CHORE_GET,
+    HF_SQL_CHORE_INSERT,
+    HF_SQL_CHORE_MOVE,
+    HF_SQL_CHORE_DELETE,
+    HF_SQL_CHORE_SLOT,
     HF_SQL_SWEEP,
     HF_SQL_META_GET,
     HF_SQL_META_SET,
@@ -86,6 +95,7 @@ struct hf_database {
     struct hf_buf scratch; /* for an item's JSON */
     size_t longest;        /* item, as JSON, that is read here; 0: any */
     bool declined;         /* one was longer, and was not */
+    bool has_chores;       /* there may be some; the writer's */
 };
 
 /*

@@ -33,7 +33,7 @@ enum {
     SPARE_READERS = 4,
     LARGEST_BATCH = 1024,
     LONGEST_TRANSACTION_US = 50000,
-    SWEEP_BATCH = 500,
+    PAUSE_MS = 10,            /* until work that must wait is tried again */
     LONGEST_HERE = 32 * 1024, /* longer items are for the readers: read_here */
 };
 
@@ -291,23 +291,26 @@ static void write_batch(struct embedded *e, struct hf_list *batch)
     }
 }
 
-/* Returns whether there may be more to delete. */
-static bool sweep(struct embedded *e)
+typedef int (*own_work_fn)(struct hf_database *db, int64_t now_unix_us, bool *ret_more,
+                           struct hf_error *reterr);
+
+/* Work that comes from no queue, in a transaction. Returns whether there may be more. */
+static bool work(struct embedded *e, own_work_fn go, const char *what)
 {
     struct hf_error error = {0};
-    int deleted = 0;
+    bool more = false;
     int64_t boot = boot_us(e);
     int64_t now = hf__timeline_at(&e->timeline, boot).lo_unix_us;
     int code = hf__place_verify(&e->place, &error);
     if (code == 0) code = hf__database_run(&e->writer_db, HF_SQL_BEGIN_WRITE, &error);
-    if (code == 0) code = hf__execute_sweep(&e->writer_db, now, SWEEP_BATCH, &deleted, &error);
+    if (code == 0) code = go(&e->writer_db, now, &more, &error);
     /* What was deleted must stay in the past, also after a reboot with a wrong clock. */
     if (code == 0) code = hf__timeline_write_down(&e->timeline, &e->writer_db, boot, &error);
     if (code == 0) code = hf__database_run(&e->writer_db, HF_SQL_COMMIT, &error);
     if (code == 0) hf__timeline_committed(&e->timeline);
     hf__database_rollback(&e->writer_db);
-    if (code != 0) hf__log(&e->store.log, HF_LOG_WARN, "TTL sweep: %s", error.message);
-    return code == 0 && deleted == SWEEP_BATCH;
+    if (code != 0) hf__log(&e->store.log, HF_LOG_WARN, "%s: %s", what, error.message);
+    return code == 0 && more;
 }
 
 /* Takes up to a batch of calls; waits for the first until a moment. False: nothing came. */
@@ -388,17 +391,24 @@ static void *run_writer(void *arg)
 {
     struct embedded *e = arg;
     struct timespec next_sweep = hf__deadline_in(e->sweep_period_ms);
+    struct hf_database *db = &e->writer_db;
+    bool works = true;
     while (!is_closing(e)) {
         struct hf_list batch;
-        if (take_batch(e, &e->writes, &next_sweep, LARGEST_BATCH, &batch)) {
+        struct timespec until = db->has_chores ? hf__deadline_in(works ? 0 : PAUSE_MS) : next_sweep;
+        if (take_batch(e, &e->writes, &until, LARGEST_BATCH, &batch)) {
             write_batch(e, &batch);
             rest(e);
         }
-        if (!is_past(&next_sweep)) continue;
-        bool works = may_work(e);
-        bool more = works && sweep(e);
+        bool sweeps = is_past(&next_sweep);
+        if (!db->has_chores && !sweeps) continue;
+        works = may_work(e);
+        if (works && db->has_chores) db->has_chores = work(e, hf__execute_chore, "work on a table");
+        bool more = works && sweeps && work(e, hf__execute_sweep, "TTL sweep");
         if (works) rest(e);
+        if (!sweeps) continue;
         next_sweep = hf__deadline_in(more ? 0 : e->sweep_period_ms);
+        db->has_chores = true; /* perhaps, of a process that has ended */
     }
     drain(e);
     return NULL;

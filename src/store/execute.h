@@ -14,10 +14,15 @@ void hf__execute(struct hf_database *db, const struct hf_op *op, struct hf_arena
                  int64_t now_unix_us, struct hf_answer *answer);
 
 /*
- * Deletes up to `most` items whose TTL lies before `now`, and not more than
- * five years before, as DynamoDB does.
+ * The writer's own work, each inside a transaction that the caller has begun; some of it, and
+ * whether there may be more.
+ *
+ * Deletes items whose TTL lies before `now`, and not more than five years before, as DynamoDB does.
  */
-int hf__execute_sweep(struct hf_database *db, int64_t now_unix_us, int most, int *ret_deleted,
+int hf__execute_sweep(struct hf_database *db, int64_t now_unix_us, bool *ret_more,
+                      struct hf_error *reterr);
+/* Goes on with what operations on whole tables have left to do. */
+int hf__execute_chore(struct hf_database *db, int64_t now_unix_us, bool *ret_more,
                       struct hf_error *reterr);
 
 #endif

@@ -32,12 +32,18 @@ static int write_entry(struct hf_execution *x, enum hf_statement how, const stru
     return hf__database_step(x->db, statement, x->error);
 }
 
+/* An item from before the index may have its key attributes with other types. */
+static bool is_in(const struct hf_index *index, struct hf_item item)
+{
+    return hf__index_has(index, item) && hf__index_check_item(index, item, NULL) == 0;
+}
+
 static int change_entry(struct hf_execution *x, const struct hf_index *index,
                         const struct hf_columns *key, const struct hf_item *old,
                         const struct hf_item *new)
 {
     struct hf_columns before, after;
-    bool was = old && hf__index_has(index, *old), is = new &&hf__index_has(index, *new);
+    bool was = old && is_in(index, *old), is = new &&is_in(index, *new);
     if (was) hf__x_index_columns(x, index, *old, &before);
     if (is) hf__x_index_columns(x, index, *new, &after);
     if (x->arena->failed) return hf__error_no_memory(x->error);
@@ -58,36 +64,8 @@ int hf__x_change_entries(struct hf_execution *x, const struct hf_columns *key,
 }
 
 /* An item that does not fit the new index is left out of it, as in DynamoDB. */
-int hf__x_fill_index(struct hf_execution *x, const struct hf_index *index)
+int hf__x_enter(struct hf_execution *x, const struct hf_index *index, const struct hf_columns *key,
+                struct hf_item item)
 {
-    struct hf_columns start = {0};
-    sqlite3_stmt *row = hf__x_prepare(x, HF_SQL_SCAN, &start);
-    if (!row) return x->error->code;
-    int result, code = 0;
-    struct hf_arena *arena = x->arena, scratch = {0};
-    x->arena = &scratch; /* a table may have more items than fit an answer */
-    while (code == 0 && (result = sqlite3_step(row)) == SQLITE_ROW) {
-        struct hf_item item;
-        code = hf__x_item(x, row, &item);
-        struct hf_columns key = {hf__arena_copy(&scratch, hf__column(row, 1)),
-                                 hf__arena_copy(&scratch, hf__column(row, 2))};
-        if (code == 0 && scratch.failed) code = hf__error_no_memory(x->error);
-        if (code == 0 && hf__index_check_item(index, item, NULL) == 0)
-            code = change_entry(x, index, &key, NULL, &item);
-        hf__arena_reset(&scratch);
-    }
-    if (code == 0 && result != SQLITE_DONE) code = hf__database_error(x->db, "read", x->error);
-    sqlite3_reset(row);
-    hf__arena_free(&scratch);
-    x->arena = arena;
-    return code;
-}
-
-int hf__x_empty_index(struct hf_execution *x, const struct hf_index *index)
-{
-    sqlite3_stmt *erase = hf__database_prepare(x->db, HF_SQL_ENTRIES_DELETE, x->error);
-    if (!erase) return x->error->code;
-    sqlite3_bind_int64(erase, 1, x->table.id);
-    sqlite3_bind_int64(erase, 2, index->slot);
-    return hf__database_step(x->db, erase, x->error);
+    return change_entry(x, index, key, NULL, &item);
 }

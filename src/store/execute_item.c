@@ -76,6 +76,14 @@ bool hf__x_expiry(const struct hf_execution *x, struct hf_item item, int64_t *re
     return ttl && ttl->type == HF_N && hf__number_to_int64(ttl->number, ret);
 }
 
+int hf__x_set_expiry(struct hf_execution *x, const struct hf_columns *key, const int64_t *expires)
+{
+    sqlite3_stmt *set = hf__x_prepare(x, HF_SQL_EXPIRY_SET, key);
+    if (!set) return x->error->code;
+    if (expires) sqlite3_bind_int64(set, 4, *expires);
+    return hf__database_step(x->db, set, x->error);
+}
+
 static int save(struct hf_execution *x, const struct hf_columns *key, struct hf_item old,
                 struct hf_item item)
 {

@@ -64,6 +64,10 @@ static int find_index(struct hf_execution *x, const struct hf_index **ret)
         return hf__error_set(x->error, HF_ERR_VALIDATION,
                              "The table does not have the specified index: %.*s",
                              HF_FMT(x->op->index));
+    if ((*ret)->filling)
+        return hf__error_set(x->error, HF_ERR_VALIDATION,
+                             "Cannot read from backfilling global secondary index: %.*s",
+                             HF_FMT(x->op->index));
     if ((*ret)->global && x->op->consistent)
         return hf__error_set(x->error, HF_ERR_VALIDATION,
                              "Consistent reads are not supported on global secondary indexes");
@@ -243,8 +247,7 @@ static int check_filtered(struct hf_execution *x, const struct hf_index *index)
     return hf__error_set(x->error, HF_ERR_VALIDATION,
                          "One or more parameter values were invalid: Secondary index %.*s does not "
                          "project one or more filter attributes: [%.*s]",
-                         HF_FMT(index->name),
-                         HF_FMT(join(x->arena, missing.names, missing.count)));
+                         HF_FMT(index->name), HF_FMT(join(x->arena, missing.names, missing.count)));
 }
 
 static int check_filter(struct hf_execution *x, const struct hf_key_schema *schema)

@@ -90,17 +90,27 @@ static struct hf_slice table_id(struct hf_execution *x)
     return hf__arena_copy(x->arena, hf__slice_str(text));
 }
 
+/* A write must not take long; a count that would is not told. */
+static int64_t most_rows(const struct hf_execution *x)
+{
+    enum { WHILE_WRITING = 1000 };
+    return x->op->kind == HF_DESCRIBE_TABLE ? INT64_MAX : WHILE_WRITING;
+}
+
 static int count_rows(struct hf_execution *x, enum hf_statement which, int64_t slot,
                       int64_t *ret_count, int64_t *ret_size)
 {
+    int64_t most = most_rows(x);
     sqlite3_stmt *count = hf__database_prepare(x->db, which, x->error);
     if (!count) return x->error->code;
     sqlite3_bind_int64(count, 1, x->table.id);
-    if (which == HF_SQL_ENTRY_COUNT) sqlite3_bind_int64(count, 2, slot);
+    sqlite3_bind_int64(count, 2, most);
+    if (which == HF_SQL_ENTRY_COUNT) sqlite3_bind_int64(count, 3, slot);
     if (sqlite3_step(count) != SQLITE_ROW) return hf__database_error(x->db, "read", x->error);
     *ret_count = sqlite3_column_int64(count, 0);
     if (ret_size) *ret_size = sqlite3_column_int64(count, 1);
     sqlite3_reset(count);
+    if (*ret_count == most) *ret_count = -1;
     return 0;
 }
 
@@ -141,7 +151,7 @@ static int describe(struct hf_execution *x, const char *status)
     int64_t count, size;
     if (!counts) return hf__error_no_memory(x->error);
     int code = count_rows(x, HF_SQL_TABLE_COUNT, 0, &count, &size);
-    for (size_t i = 0; i < index_count && code == 0; i++)
+    for (size_t i = 0; i < index_count && code == 0 && count >= 0; i++)
         code = count_rows(x, HF_SQL_ENTRY_COUNT, table->spec.indexes.at[i].slot, &counts[i], NULL);
     if (code != 0) return code;
     x->answer->table = (struct hf_table_info){
@@ -155,7 +165,7 @@ static int describe(struct hf_execution *x, const char *status)
         .write_units = table->write_units,
         .created_unix_ms = table->created_unix_ms,
         .indexes = copy_indexes(x, table->spec.indexes),
-        .index_counts = counts,
+        .index_counts = count >= 0 ? counts : NULL,
         .is_protected = table->spec.is_protected,
         .id = table_id(x),
     };
@@ -196,6 +206,7 @@ static struct hf_table_spec spec_of(struct hf_execution *x)
     for (size_t i = 0; indexes && i < wishes->indexes.count; i++) {
         indexes[i] = wishes->indexes.at[i];
         indexes[i].slot = (int64_t)i;
+        indexes[i].filling = false;
     }
     spec.indexes = (struct hf_indexes){indexes, indexes ? wishes->indexes.count : 0};
     spec.is_protected = wishes->has_protection && wishes->protection;
@@ -231,20 +242,18 @@ int hf__x_create_table(struct hf_execution *x)
 
 int hf__x_delete_table(struct hf_execution *x)
 {
-    static const enum hf_statement steps[] = {HF_SQL_TABLE_ENTRIES_DELETE,
-                                              HF_SQL_TABLE_ITEMS_DELETE, HF_SQL_TABLE_DELETE};
     if (x->table.spec.is_protected)
         return hf__error_set(x->error, HF_ERR_VALIDATION,
                              "Resource cannot be deleted as it is currently protected against "
                              "deletion. Disable deletion protection first.");
     int code = describe(x, "DELETING");
-    for (size_t i = 0; i < sizeof steps / sizeof steps[0] && code == 0; i++) {
-        sqlite3_stmt *step = hf__database_prepare(x->db, steps[i], x->error);
-        if (!step) return x->error->code;
-        sqlite3_bind_int64(step, 1, x->table.id);
-        code = hf__database_step(x->db, step, x->error);
-    }
-    return code;
+    sqlite3_stmt *erase =
+        code == 0 ? hf__database_prepare(x->db, HF_SQL_TABLE_DELETE, x->error) : NULL;
+    if (!erase) return x->error->code;
+    sqlite3_bind_int64(erase, 1, x->table.id);
+    code = hf__database_step(x->db, erase, x->error);
+    bool more;
+    return code == 0 ? hf__x_begin_chore(x, HF_CHORE_DROP, -1, &more) : code;
 }
 
 /* ---- changing ---- */
@@ -261,16 +270,20 @@ static int create_index(struct hf_execution *x, struct hf_index *indexes, size_t
                         const struct hf_index *wanted)
 {
     struct hf_index index = *wanted;
+    int code = hf__x_first_slot(x, &index.slot);
+    if (code != 0) return code;
     for (size_t i = 0; i < *count; i++) {
         if (hf__slice_eq(indexes[i].name, index.name))
             return hf__error_set(x->error, HF_ERR_VALIDATION,
                                  "Attempting to create an index which already exists");
         if (indexes[i].slot >= index.slot) index.slot = indexes[i].slot + 1;
     }
+    index.filling = false;
     indexes[(*count)++] = index;
-    int code = hf__indexes_check((struct hf_indexes){indexes, *count}, &x->table.schema,
-                                 x->table.on_demand, x->error);
-    return code == 0 ? hf__x_fill_index(x, &index) : code;
+    x->table.spec.indexes = (struct hf_indexes){indexes, *count};
+    code = hf__indexes_check(x->table.spec.indexes, &x->table.schema, x->table.on_demand, x->error);
+    if (code != 0) return code;
+    return hf__x_begin_chore(x, HF_CHORE_FILL, index.slot, &indexes[*count - 1].filling);
 }
 
 static int change_index(struct hf_execution *x, struct hf_index *indexes, size_t *count,
@@ -287,10 +300,24 @@ static int change_index(struct hf_execution *x, struct hf_index *indexes, size_t
         indexes[i].write_units = change->index.write_units;
         return 0;
     }
-    int code = hf__x_empty_index(x, &indexes[i]);
+    bool more;
+    int code = hf__x_begin_chore(x, HF_CHORE_EMPTY, indexes[i].slot, &more);
     for (; i + 1 < *count; i++) indexes[i] = indexes[i + 1];
     --*count;
     return code;
+}
+
+int hf__x_index_is_filled(struct hf_execution *x, int64_t slot)
+{
+    struct hf_indexes old = x->table.spec.indexes;
+    struct hf_index *indexes = hf__arena_zalloc(x->arena, old.count + 1, sizeof *indexes);
+    if (!indexes) return hf__error_no_memory(x->error);
+    for (size_t i = 0; i < old.count; i++) {
+        indexes[i] = old.at[i];
+        if (indexes[i].slot == slot) indexes[i].filling = false;
+    }
+    x->table.spec.indexes.at = indexes;
+    return save_spec(x);
 }
 
 static int change_units(struct hf_execution *x)

@@ -42,6 +42,8 @@ int hf__x_update_table(struct hf_execution *x);
 int hf__x_tag(struct hf_execution *x);
 int hf__x_untag(struct hf_execution *x);
 int hf__x_list_tags(struct hf_execution *x);
+/* The index at this slot can be read from now on. */
+int hf__x_index_is_filled(struct hf_execution *x, int64_t slot);
 
 /* execute_ttl.c */
 int hf__x_update_ttl(struct hf_execution *x);
@@ -63,6 +65,22 @@ int hf__x_check_condition(struct hf_execution *x);
 /* Deletes an item and its entries in indexes. */
 int hf__x_erase(struct hf_execution *x, const struct hf_columns *key, struct hf_item old);
 
+/* `expires` NULL: never. */
+int hf__x_set_expiry(struct hf_execution *x, const struct hf_columns *key, const int64_t *expires);
+
+/* execute_chore.c */
+enum hf_chore_kind { /* kept in files */
+    HF_CHORE_FILL = 1, /* an index, with all items of its table */
+    HF_CHORE_EMPTY,    /* the place of an index that was deleted */
+    HF_CHORE_DROP,     /* what is left of a table that was deleted */
+    HF_CHORE_EXPIRY,   /* compute `expires` by a TTL attribute that was just named */
+};
+/* Does the first portion; if there is more, the rest follows. */
+int hf__x_begin_chore(struct hf_execution *x, enum hf_chore_kind kind, int64_t slot,
+                      bool *ret_more);
+/* A slot of the table that no chore is about, and none above it. */
+int hf__x_first_slot(struct hf_execution *x, int64_t *ret);
+
 /* execute_index.c */
 /* The key of an item in an index, which it has. */
 void hf__x_index_columns(struct hf_execution *x, const struct hf_index *index, struct hf_item item,
@@ -72,9 +90,9 @@ int hf__x_check_indexes(struct hf_execution *x, struct hf_item item);
 /* After a write: entries follow the item; NULL: there was none, or is none any more. */
 int hf__x_change_entries(struct hf_execution *x, const struct hf_columns *key,
                          const struct hf_item *old, const struct hf_item *new);
-/* Enters all items of a table into a new index, and takes all entries of an index out. */
-int hf__x_fill_index(struct hf_execution *x, const struct hf_index *index);
-int hf__x_empty_index(struct hf_execution *x, const struct hf_index *index);
+/* Enters an item into a new index, unless it does not fit. */
+int hf__x_enter(struct hf_execution *x, const struct hf_index *index, const struct hf_columns *key,
+                struct hf_item item);
 
 /* execute_many.c */
 int hf__x_many(struct hf_execution *x);

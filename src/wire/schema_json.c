@@ -214,6 +214,12 @@ bool hf__json_read_units(struct hf_json_reader *r, int64_t *ret_read, int64_t *r
     return !r->failed;
 }
 
+static void read_status(struct hf_json_reader *r, bool *ret_filling)
+{
+    struct hf_slice status;
+    if (hf__json_string(r, &status)) *ret_filling = hf__slice_is(status, "CREATING");
+}
+
 bool hf__json_read_index(struct hf_json_reader *r, struct hf_index *ret)
 {
     struct hf_slice key;
@@ -226,6 +232,7 @@ bool hf__json_read_index(struct hf_json_reader *r, struct hf_index *ret)
         else if (hf__slice_is(key, "ProvisionedThroughput"))
             hf__json_read_units(r, &ret->read_units, &ret->write_units);
         else if (hf__slice_is(key, "Slot")) hf__json_int64(r, &ret->slot);
+        else if (hf__slice_is(key, "IndexStatus")) read_status(r, &ret->filling);
         else hf__json_skip(r);
     }
     return !r->failed;

@@ -53,12 +53,16 @@ static void put_index(struct hf_json_writer *w, const struct hf_table_info *tabl
     hf__json_open(w, '{');
     hf__json_put_index(w, index);
     if (index->global) {
-        put_string(w, "IndexStatus", HF_LIT("ACTIVE"));
+        put_string(w, "IndexStatus", index->filling ? HF_LIT("CREATING") : HF_LIT("ACTIVE"));
+        if (index->filling) {
+            hf__json_put_name(w, "Backfilling");
+            hf__json_put_bool(w, true);
+        }
         put_units(w, index->read_units, index->write_units);
     }
     if (table->index_counts) {
         put_int64(w, "ItemCount", table->index_counts[i]);
-        int64_t each = table->item_count ? table->size_bytes / table->item_count : 0;
+        int64_t each = table->item_count > 0 ? table->size_bytes / table->item_count : 0;
         put_int64(w, "IndexSizeBytes", each * table->index_counts[i]); /* an estimate */
     }
     put_arn(w, "IndexArn", table->name, index);
@@ -89,8 +93,10 @@ void hf__json_put_table(struct hf_json_writer *w, const struct hf_table_info *ta
     hf__json_put_definitions(w, &table->schema, table->indexes);
     put_time(w, "CreationDateTime", table->created_unix_ms);
     put_units(w, table->read_units, table->write_units);
-    put_int64(w, "TableSizeBytes", table->size_bytes);
-    put_int64(w, "ItemCount", table->item_count);
+    if (table->item_count >= 0) {
+        put_int64(w, "TableSizeBytes", table->size_bytes);
+        put_int64(w, "ItemCount", table->item_count);
+    }
     put_arn(w, "TableArn", table->name, NULL);
     if (table->id.len > 0) put_string(w, "TableId", table->id);
     hf__json_put_name(w, "BillingModeSummary");
@@ -247,6 +253,7 @@ static void put_kept_indexes(struct hf_json_writer *w, struct hf_indexes indexes
         hf__json_put_index(w, index);
         put_units(w, index->read_units, index->write_units);
         put_int64(w, "Slot", index->slot);
+        if (index->filling) put_string(w, "IndexStatus", HF_LIT("CREATING"));
         hf__json_close(w, '}');
     }
     hf__json_close(w, ']');

@@ -156,7 +156,7 @@ TEST(a_newer_layout_is_refused)
 
 TEST(a_file_of_the_first_layout_is_brought_up_to_date)
 {
-    static const char undo[] = "DROP TABLE entries; DROP TABLE tokens;"
+    static const char undo[] = "DROP TABLE entries; DROP TABLE tokens; DROP TABLE chores;"
                                "ALTER TABLE tables DROP COLUMN spec; PRAGMA user_version = 1";
     struct hf_answer answer;
     sqlite3 *db;
