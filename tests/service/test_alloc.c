@@ -1074,7 +1074,124 @@ static void scan(void)
 
 static void unknown_target(void)
 {
-    dynamo("BatchWriteItem", "{}");
+    dynamo("ExecuteStatement", "{}");
+}
+
+/* A table with an index "by" on the attribute g, and an item in it. */
+static void make_indexed(void)
+{
+    char body[1024];
+    snprintf(
+        body, sizeof body,
+        "{\"TableName\":\"%s\",\"AttributeDefinitions\":[{\"AttributeName\":\"id\",\"AttributeType\":\"S\"},"
+        "{\"AttributeName\":\"g\",\"AttributeType\":\"S\"}],\"KeySchema\":[{\"AttributeName\":\"id\","
+        "\"KeyType\":\"HASH\"}],\"BillingMode\":\"PAY_PER_REQUEST\",\"GlobalSecondaryIndexes\":[{"
+        "\"IndexName\":\"by-id\",\"KeySchema\":[{\"AttributeName\":\"g\",\"KeyType\":\"HASH\"}],"
+        "\"Projection\":{\"ProjectionType\":\"ALL\"}}]}",
+        trial.lock);
+    CHECK_INT(dynamo_call("CreateTable", body), 200);
+    snprintf(body, sizeof body,
+             "{\"TableName\":\"%s\",\"Item\":{\"id\":{\"S\":\"one\"},\"g\":{\"S\":\"old\"}}}",
+             trial.lock);
+    CHECK_INT(dynamo_call("PutItem", body), 200);
+}
+
+static void query_index(void)
+{
+    make_indexed();
+    dynamo(
+        "Query",
+        "{\"TableName\":\"%s\",\"IndexName\":\"by-id\",\"KeyConditions\":{\"g\":{\"ComparisonOperator\":\"EQ\","
+        "\"AttributeValueList\":[{\"S\":\"old\"}]}},\"ReturnConsumedCapacity\":\"INDEXES\"}",
+        trial.lock);
+}
+
+static void put_expected(void)
+{
+    make_indexed();
+    dynamo(
+        "PutItem",
+        "{\"TableName\":\"%s\",\"Item\":{\"id\":{\"S\":\"one\"},\"g\":{\"S\":\"new\"}},\"Expected\":{\"g\":{"
+        "\"Value\":{\"S\":\"old\"}}},\"ReturnItemCollectionMetrics\":\"SIZE\"}",
+        trial.lock);
+}
+
+static void batch_get(void)
+{
+    make_indexed();
+    dynamo(
+        "BatchGetItem",
+        "{\"RequestItems\":{\"%s\":{\"Keys\":[{\"id\":{\"S\":\"one\"}},{\"id\":{\"S\":\"two\"}}]}}}",
+        trial.lock);
+}
+
+static void batch_write(void)
+{
+    make_indexed();
+    dynamo("BatchWriteItem",
+           "{\"RequestItems\":{\"%s\":[{\"DeleteRequest\":{\"Key\":{\"id\":{\"S\":\"one\"}}}},"
+           "{\"PutRequest\":{\"Item\":{\"id\":{\"S\":\"two\"},\"g\":{\"S\":\"new\"}}}}]}}",
+           trial.lock);
+}
+
+static void transact_get(void)
+{
+    make_indexed();
+    dynamo(
+        "TransactGetItems",
+        "{\"TransactItems\":[{\"Get\":{\"TableName\":\"%s\",\"Key\":{\"id\":{\"S\":\"one\"}}}}]}",
+        trial.lock);
+}
+
+static void transact_write(void)
+{
+    make_indexed();
+    dynamo(
+        "TransactWriteItems",
+        "{\"ClientRequestToken\":\"%s\",\"TransactItems\":[{\"Update\":{\"TableName\":\"%s\",\"Key\":{\"id\":{\"S\":"
+        "\"one\"}},\"UpdateExpression\":\"SET g = :g\",\"ExpressionAttributeValues\":{\":g\":{\"S\":\"new\"}}}},"
+        "{\"Put\":{\"TableName\":\"%s\",\"Item\":{\"id\":{\"S\":\"two\"},\"g\":{\"S\":\"new\"}}}}]}",
+        trial.lock, trial.lock, trial.lock);
+}
+
+static void transact_refused(void)
+{
+    make_indexed();
+    dynamo(
+        "TransactWriteItems",
+        "{\"TransactItems\":[{\"Put\":{\"TableName\":\"%s\",\"Item\":{\"id\":{\"S\":\"two\"},\"g\":{\"S\":"
+        "\"new\"}}}},{\"ConditionCheck\":{\"TableName\":\"%s\",\"Key\":{\"id\":{\"S\":\"one\"}},"
+        "\"ConditionExpression\":\"attribute_not_exists(id)\",\"ReturnValuesOnConditionCheckFailure\":"
+        "\"ALL_OLD\"}}]}",
+        trial.lock, trial.lock);
+}
+
+static void update_table(void)
+{
+    put_first();
+    dynamo(
+        "UpdateTable",
+        "{\"TableName\":\"%s\",\"AttributeDefinitions\":[{\"AttributeName\":\"count\",\"AttributeType\":\"N\"}],"
+        "\"GlobalSecondaryIndexUpdates\":[{\"Create\":{\"IndexName\":\"by-id\",\"KeySchema\":[{\"AttributeName\":"
+        "\"count\",\"KeyType\":\"HASH\"}],\"Projection\":{\"ProjectionType\":\"KEYS_ONLY\"}}}]}",
+        trial.lock);
+}
+
+static void tag_table(void)
+{
+    make_table();
+    dynamo(
+        "TagResource",
+        "{\"ResourceArn\":\"arn:aws:dynamodb:us-east-1:000000000000:table/%s\",\"Tags\":[{\"Key\":\"team\","
+        "\"Value\":\"locks\"}]}",
+        trial.lock);
+}
+
+static void list_tags(void)
+{
+    make_table();
+    dynamo("ListTagsOfResource",
+           "{\"ResourceArn\":\"arn:aws:dynamodb:us-east-1:000000000000:table/%s\"}", trial.lock);
 }
 
 /* Whether a write that was answered is there, and one that was refused is whole or not at all. */
@@ -1104,6 +1221,70 @@ static void check_update(void)
 static void check_delete(void)
 {
     check_item("{}");
+}
+
+static int count_items(const char *where)
+{
+    char body[512];
+    snprintf(body, sizeof body, "{\"TableName\":\"%s\",\"Select\":\"COUNT\"%s}", trial.lock, where);
+    CHECK_INT(dynamo_call(strstr(where, "Key") ? "Query" : "Scan", body), 200);
+    const char *at = strstr(last.body, "\"Count\":");
+    CHECK(at);
+    return atoi(at + strlen("\"Count\":"));
+}
+
+/*
+ * All of a write or nothing: so many items in the table before and after it, and so many in the
+ * index under the new key.
+ */
+static void check_whole(int before, int after, int in_index)
+{
+    int items = count_items("");
+    int old = count_items(",\"IndexName\":\"by-id\",\"KeyConditions\":{\"g\":{\"ComparisonOperator\":"
+                          "\"EQ\",\"AttributeValueList\":[{\"S\":\"old\"}]}}");
+    int new = count_items(",\"IndexName\":\"by-id\",\"KeyConditions\":{\"g\":{\"ComparisonOperator\":"
+                          "\"EQ\",\"AttributeValueList\":[{\"S\":\"new\"}]}}");
+    bool done = items == after && old == 0 && new == in_index;
+    bool undone = items == before && old == 1 && new == 0;
+    if (trial.reply.status == 200 ? !done : !done && !undone)
+        complain("%s, allocation %zu: answered %d, and there are %d items; in the index %d and %d",
+                 trial.what, trial.n, trial.reply.status, items, old, new);
+    drop_table();
+}
+
+static void check_put_expected(void)
+{
+    check_whole(1, 1, 1);
+}
+
+static void check_batch_write(void)
+{
+    check_whole(1, 1, 1);
+}
+
+static void check_transact_write(void)
+{
+    check_whole(1, 2, 2);
+}
+
+static void check_transact_refused(void)
+{
+    if (count_items("") != 1)
+        complain("%s, allocation %zu: a part was carried out", trial.what, trial.n);
+    drop_table();
+}
+
+/* The index has the item if it is there. */
+static void check_update_table(void)
+{
+    char body[256];
+    snprintf(body, sizeof body, "{\"TableName\":\"%s\",\"IndexName\":\"by-id\",\"Select\":\"COUNT\"}",
+             trial.lock);
+    int status = dynamo_call("Scan", body);
+    if (status == 200 ? !strstr(last.body, "\"Count\":1") : trial.reply.status == 200)
+        complain("%s, allocation %zu: answered %d, and the index: %d %s", trial.what, trial.n,
+                 trial.reply.status, status, last.body);
+    drop_table();
 }
 
 /* Signed as the AWS clients do. */
@@ -1182,7 +1363,7 @@ static const char records_takes[] =
     ",\"ConditionExpression\":\"attribute_not_exists(#g) AND attribute_not_exists(holders)\","
     "\"UpdateExpression\":\"SET #t = if_not_exists(#t, :s) + :one, #o = :o, #g = :g, #v = :one, "
     "#b = :g, lease = :l\",\"ExpressionAttributeNames\":{\"#g\":\"grant\",\"#t\":\"token\","
-    "\"#o\":\"owner\",\"#v\":\"version\",\"#b\":\"by\"},\"ExpressionAttributeValues\":{\":s\":"
+    "\"#o\":\"owner\",\"#v\":\"version\",\"#b\":\"by-id\"},\"ExpressionAttributeValues\":{\":s\":"
     "{\"N\":\"0\"},\":one\":{\"N\":\"1\"},\":o\":{\"S\":\"me\"},\":g\":{\"S\":"
     "\"0102030405060708090a0b0c0d0e0f10\"},\":l\":{\"N\":\"20000\"}},\"ReturnValues\":\"ALL_NEW\"";
 
@@ -1401,7 +1582,17 @@ static const struct scenario scenarios[] = {
     {"DeleteItem", 200, delete_item, .check = check_delete},
     {"Query", 200, query, .check = drop_table},
     {"Scan", 200, scan, .check = drop_table},
-    {"BatchWriteItem", 400, .prepare = unknown_target},
+    {"Query on an index", 200, query_index, .check = drop_table},
+    {"PutItem expected", 200, put_expected, .check = check_put_expected},
+    {"BatchGetItem", 200, batch_get, .check = drop_table},
+    {"BatchWriteItem", 200, batch_write, .check = check_batch_write},
+    {"TransactGetItems", 200, transact_get, .check = drop_table},
+    {"TransactWriteItems", 200, transact_write, .check = check_transact_write},
+    {"TransactWriteItems refused", 400, transact_refused, .check = check_transact_refused},
+    {"UpdateTable", 200, update_table, .check = check_update_table},
+    {"TagResource", 200, tag_table, .check = drop_table},
+    {"ListTagsOfResource", 200, list_tags, .check = drop_table},
+    {"ExecuteStatement", 400, .prepare = unknown_target},
     {"ListTables signed", 200, list_tables_signed, .config = WITH_KEYS},
     {"ListTables forged", 400, list_tables_forged, .config = WITH_KEYS},
     {"page", 200, .prepare = page},
