@@ -19,7 +19,7 @@ void hf__buf_free(struct hf_buf *buf)
 void hf__buf_clear(struct hf_buf *buf)
 {
     buf->len = 0;
-    buf->failed = false;
+    buf->failed = buf->starved = false;
 }
 
 /* Makes room for len bytes and a terminator that does not count. */
@@ -32,6 +32,7 @@ char *hf__buf_reserve(struct hf_buf *buf, size_t len)
         while (cap < buf->len + len + 1) cap *= 2;
         if (cap - 1 > buf->limit) cap = buf->limit + 1;
         char *data = hf__realloc(buf->data, cap);
+        buf->starved = !data;
         if (!data) goto fail;
         buf->data = data;
         buf->cap = cap;

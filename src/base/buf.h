@@ -20,6 +20,7 @@ struct hf_buf {
     size_t cap;
     size_t limit;
     bool failed;
+    bool starved; /* for want of memory */
 };
 
 void hf__buf_init(struct hf_buf *buf, size_t limit);

@@ -35,6 +35,7 @@ static void put_expression(struct writer *w, const char *name)
 {
     put_string(w, name, hf__buf_view(&w->text));
     w->json.buf->failed |= w->text.failed;
+    w->json.buf->starved |= w->text.starved;
     hf__buf_clear(&w->text);
 }
 
@@ -379,7 +380,7 @@ int hf__request_write(struct hf_arena *arena, const struct hf_op *op, struct hf_
     put_placeholders(&w);
     hf__json_close(&w.json, '}');
     hf__buf_free(&w.text);
-    if (arena->failed) return hf__error_no_memory(reterr);
+    if (arena->failed || ret->starved) return hf__error_no_memory(reterr);
     if (!ret->failed) return 0;
     return hf__error_set(
         reterr, HF_ERR_VALIDATION,

@@ -1182,7 +1182,7 @@ static void tag_table(void)
     make_table();
     dynamo(
         "TagResource",
-        "{\"ResourceArn\":\"arn:aws:dynamodb:us-east-1:000000000000:table/%s\",\"Tags\":[{\"Key\":\"team\","
+        "{\"ResourceArn\":\"arn:aws:dynamodb:local:000000000000:table/%s\",\"Tags\":[{\"Key\":\"team\","
         "\"Value\":\"locks\"}]}",
         trial.lock);
 }
@@ -1191,7 +1191,7 @@ static void list_tags(void)
 {
     make_table();
     dynamo("ListTagsOfResource",
-           "{\"ResourceArn\":\"arn:aws:dynamodb:us-east-1:000000000000:table/%s\"}", trial.lock);
+           "{\"ResourceArn\":\"arn:aws:dynamodb:local:000000000000:table/%s\"}", trial.lock);
 }
 
 /* Whether a write that was answered is there, and one that was refused is whole or not at all. */
@@ -1363,7 +1363,7 @@ static const char records_takes[] =
     ",\"ConditionExpression\":\"attribute_not_exists(#g) AND attribute_not_exists(holders)\","
     "\"UpdateExpression\":\"SET #t = if_not_exists(#t, :s) + :one, #o = :o, #g = :g, #v = :one, "
     "#b = :g, lease = :l\",\"ExpressionAttributeNames\":{\"#g\":\"grant\",\"#t\":\"token\","
-    "\"#o\":\"owner\",\"#v\":\"version\",\"#b\":\"by-id\"},\"ExpressionAttributeValues\":{\":s\":"
+    "\"#o\":\"owner\",\"#v\":\"version\",\"#b\":\"by\"},\"ExpressionAttributeValues\":{\":s\":"
     "{\"N\":\"0\"},\":one\":{\"N\":\"1\"},\":o\":{\"S\":\"me\"},\":g\":{\"S\":"
     "\"0102030405060708090a0b0c0d0e0f10\"},\":l\":{\"N\":\"20000\"}},\"ReturnValues\":\"ALL_NEW\"";
 
