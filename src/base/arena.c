@@ -25,6 +25,7 @@ static bool add_chunk(struct hf_arena *arena, size_t least)
     if (!chunk) return false;
     *chunk = (struct hf_arena_chunk){.next = arena->chunks, .size = size};
     arena->chunks = chunk;
+    arena->size += size;
     arena->at = chunk->data;
     arena->end = chunk->data + size;
     return true;
@@ -121,5 +122,6 @@ void hf__arena_reset(struct hf_arena *arena)
     }
     free_chunks(keep->next);
     keep->next = NULL;
-    *arena = (struct hf_arena){.chunks = keep, .at = keep->data, .end = keep->data + keep->size};
+    *arena = (struct hf_arena){
+        .chunks = keep, .at = keep->data, .end = keep->data + keep->size, .size = keep->size};
 }

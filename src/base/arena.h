@@ -20,6 +20,7 @@ struct hf_arena {
     struct hf_arena_chunk *chunks; /* newest first */
     char *at;
     char *end;
+    size_t size; /* of all chunks */
     bool failed;
 };
 

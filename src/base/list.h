@@ -33,6 +33,11 @@ static inline void hf__list_append(struct hf_list *list, struct hf_list *node)
     list->prev = node;
 }
 
+static inline void hf__list_prepend(struct hf_list *list, struct hf_list *node)
+{
+    hf__list_append(list->next, node);
+}
+
 /* Leaves the node pointing to itself, so that removing it twice is harmless. */
 static inline void hf__list_remove(struct hf_list *node)
 {

@@ -432,3 +432,10 @@ const struct hf_slice *hf__condition_find_name(const struct hf_condition *c,
     const struct hf_slice *found = hf__condition_find_name(c->left, is_it, user);
     return found ? found : hf__condition_find_name(c->right, is_it, user);
 }
+
+size_t hf__condition_size(const struct hf_condition *c)
+{
+    if (!c) return 0;
+    size_t below = hf__condition_size(c->left) + hf__condition_size(c->right);
+    return below + (c->op == HF_IN ? c->count : 1);
+}

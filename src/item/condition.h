@@ -73,6 +73,9 @@ const struct hf_condition *hf__cond_not(struct hf_arena *arena, const struct hf_
 const struct hf_condition *hf__cond(struct hf_arena *arena, enum hf_condition_op op,
                                     const struct hf_operand *operands, size_t count);
 
+/* How many comparisons and functions it has. */
+size_t hf__condition_size(const struct hf_condition *condition);
+
 /* On top-level attributes, the usual case. */
 const struct hf_condition *hf__cond_exists(struct hf_arena *arena, const char *name);
 const struct hf_condition *hf__cond_absent(struct hf_arena *arena, const char *name);

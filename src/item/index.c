@@ -30,7 +30,7 @@ static int check_projection(const struct hf_index *index, struct hf_error *reter
                              hf__project_names[index->project]);
     if (index->project == HF_PROJECT_INCLUDE && index->included_count == 0)
         return invalid(reterr, "ProjectionType is INCLUDE, but NonKeyAttributes is not specified");
-    for (size_t i = 0; i < index->included_count; i++)
+    for (size_t i = 0; i < index->included_count && index->included_count <= HF_INCLUDED_MOST; i++)
         for (size_t j = 0; j < i; j++)
             if (hf__slice_eq(index->included[i], index->included[j]))
                 return invalid(reterr, "Duplicate attribute in NonKeyAttributes");
@@ -98,13 +98,14 @@ int hf__indexes_check(struct hf_indexes indexes, const struct hf_key_schema *tab
                       struct hf_error *reterr)
 {
     size_t globals = 0, locals = 0, included = 0;
+    bool many = indexes.count > HF_GLOBAL_INDEXES_MOST + HF_LOCAL_INDEXES_MOST;
     for (size_t i = 0; i < indexes.count; i++) {
         const struct hf_index *index = &indexes.at[i];
         *(index->global ? &globals : &locals) += 1;
         included += index->included_count;
         int code = check_index(index, table, on_demand, reterr);
         if (code != 0) return code;
-        if (hf__index_find((struct hf_indexes){indexes.at, i}, index->name))
+        if (!many && hf__index_find((struct hf_indexes){indexes.at, i}, index->name))
             return hf__error_set(
                 reterr, HF_ERR_VALIDATION,
                 "One or more parameter values were invalid: Duplicate index name: %.*s",

@@ -256,6 +256,9 @@ static int check_table_update(const struct hf_op *op, struct hf_error *reterr)
                                "UpdateStreamEnabled, GlobalSecondaryIndexUpdates or "
                                "SSESpecification or ReplicaUpdates is required");
     size_t online = 0;
+    if (wishes->change_count > HF_GLOBAL_INDEXES_MOST)
+        return invalid(reterr, "One or more parameter values were invalid: GlobalSecondaryIndex "
+                               "count exceeds the per-table limit of 20");
     for (size_t i = 0; i < wishes->change_count; i++) {
         online += wishes->changes[i].kind != HF_INDEX_UPDATE;
         for (size_t j = 0; j < i; j++)
@@ -276,9 +279,9 @@ static int check_table_update(const struct hf_op *op, struct hf_error *reterr)
 
 static int check_tags(const struct hf_op *op, struct hf_error *reterr)
 {
-    enum { TAGS = 50, KEY = 128, VALUE = 256 };
+    enum { KEY = 128, VALUE = 256 };
     struct hf_item tags = op->wishes ? op->wishes->tags : (struct hf_item){0};
-    if (tags.count > TAGS)
+    if (tags.count > HF_TAGS_MOST || (op->wishes && op->wishes->tag_key_count > HF_TAGS_MOST))
         return invalid(reterr, "One or more parameter values were invalid: Too many tags: more "
                                "than 50");
     for (size_t i = 0; i < tags.count; i++) {
@@ -381,14 +384,14 @@ int hf__op_check(const struct hf_op *op, struct hf_error *reterr)
     case HF_BATCH_WRITE:
     case HF_TRANSACT_GET:
     case HF_TRANSACT_WRITE: return check_parts(op, reterr);
-    case HF_TAG: return check_tags(op, reterr);
+    case HF_TAG:
+    case HF_UNTAG: return check_tags(op, reterr);
     case HF_UPDATE_TTL:
         if (op->ttl_attribute.len >= 1 && op->ttl_attribute.len <= 255) return 0;
         return invalid(reterr, "TimeToLiveSpecification: AttributeName must have 1 to 255 bytes");
     case HF_DESCRIBE_TABLE:
     case HF_DELETE_TABLE:
     case HF_DESCRIBE_TTL:
-    case HF_UNTAG:
     case HF_LIST_TAGS: break;
     }
     return 0;

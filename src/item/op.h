@@ -49,6 +49,7 @@ enum {
     HF_TRANSACT_MOST = 100,
     HF_TRANSACT_MAX_SIZE = 4 * 1024 * 1024,
     HF_BATCH_MAX_SIZE = 16 * 1024 * 1024,
+    HF_TAGS_MOST = 50,
 };
 
 /* "GetItem", "UpdateTimeToLive", … */
@@ -183,6 +184,7 @@ struct hf_capacity {
 struct hf_answer {
     int code; /* 0, or error.code */
     struct hf_error error;
+    bool at_once; /* refused for its own sake, whatever is stored */
 
     bool has_item; /* GET: found; writes: what `returns` or `old_on_failure` asked for */
     struct hf_item item;

@@ -1,6 +1,7 @@
 #include "item/path.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct hf_path hf__path(struct hf_arena *arena, struct hf_slice name)
@@ -98,4 +99,37 @@ int hf__paths_check(struct hf_path a, struct hf_path b, const char *where, struc
         "Invalid %s: Two document paths %s with each other; must remove or rewrite "
         "one of these paths; path one: %s, path two: %s",
         where, overlap ? "overlap" : "conflict", hf__path_show(a, one), hf__path_show(b, two));
+}
+
+static int order_paths(const void *a, const void *b)
+{
+    return hf__path_order(*(const struct hf_path *)a, *(const struct hf_path *)b);
+}
+
+/* A path stands before all that begin with it, and names before indexes: neighbours tell. */
+static int check_many(const void *user, hf_nth_path_fn nth, size_t count, const char *where,
+                      struct hf_error *reterr)
+{
+    struct hf_arena arena = {0};
+    struct hf_path *paths = hf__arena_zalloc(&arena, count, sizeof *paths);
+    int code = paths ? 0 : hf__error_no_memory(reterr);
+    for (size_t i = 0; i < count && paths; i++) paths[i] = nth(user, i);
+    if (paths) qsort(paths, count, sizeof *paths, order_paths);
+    for (size_t i = 1; i < count && code == 0; i++)
+        code = hf__paths_check(paths[i - 1], paths[i], where, reterr);
+    hf__arena_free(&arena);
+    return code;
+}
+
+int hf__paths_check_all(const void *user, hf_nth_path_fn nth, size_t count, const char *where,
+                        struct hf_error *reterr)
+{
+    enum { FEW = 64 };
+    if (count > FEW) return check_many(user, nth, count, where, reterr);
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++) {
+            int code = hf__paths_check(nth(user, j), nth(user, i), where, reterr);
+            if (code != 0) return code;
+        }
+    return 0;
 }

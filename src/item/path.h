@@ -46,5 +46,9 @@ const char *hf__path_show(struct hf_path path, char ret[HF_PATH_TEXT_SIZE]);
  * expression in the message.
  */
 int hf__paths_check(struct hf_path a, struct hf_path b, const char *where, struct hf_error *reterr);
+/* The same for each two of many. */
+typedef struct hf_path (*hf_nth_path_fn)(const void *user, size_t n);
+int hf__paths_check_all(const void *user, hf_nth_path_fn nth, size_t count, const char *where,
+                        struct hf_error *reterr);
 
 #endif

@@ -78,15 +78,15 @@ struct hf_item hf__projection_apply(struct hf_arena *arena, const struct hf_proj
     return cut_map(arena, item, projection->count ? all : NULL, 0);
 }
 
+static struct hf_path nth_path(const void *projection, size_t n)
+{
+    return ((const struct hf_projection *)projection)->paths[n];
+}
+
 int hf__projection_check(const struct hf_projection *projection, struct hf_error *reterr)
 {
-    for (size_t i = 0; i < projection->count; i++)
-        for (size_t j = 0; j < i; j++) {
-            int code = hf__paths_check(projection->paths[j], projection->paths[i],
-                                       "ProjectionExpression", reterr);
-            if (code != 0) return code;
-        }
-    return 0;
+    return hf__paths_check_all(projection, nth_path, projection->count, "ProjectionExpression",
+                               reterr);
 }
 
 struct hf_item hf__touched_attributes(struct hf_arena *arena, const struct hf_update *update,

@@ -393,12 +393,30 @@ static int order_outcomes(const void *a, const void *b)
     return hf__path_order(x->action->path, y->action->path);
 }
 
+/*
+ * Values that are assigned are all part of the new item: together they are no larger than it may be.
+ * Tells so before the next one is computed. Each action looks for its attribute.
+ */
+static int check_growth(const struct hf_update *update, struct hf_item item, size_t size,
+                        struct hf_error *reterr)
+{
+    enum { LOOKS_MOST = 50 * 1000 * 1000 };
+    if (size > HF_ITEM_MAX_SIZE)
+        return hf__error_set(reterr, HF_ERR_VALIDATION,
+                             "Item size to update has exceeded the maximum allowed size");
+    if (item.count > LOOKS_MOST / (update->count + 1))
+        return hf__error_set(reterr, HF_ERR_VALIDATION,
+                             "too many actions on an item with so many attributes");
+    return 0;
+}
+
 int hf__update_apply(struct hf_arena *arena, const struct hf_update *update, struct hf_item item,
                      struct hf_item *ret, struct hf_error *reterr)
 {
     struct outcome *outcomes = hf__arena_zalloc(arena, update->count, sizeof *outcomes);
     if (!outcomes) return hf__error_no_memory(reterr);
     bool nested = false;
+    size_t size = 0;
     for (size_t i = 0; i < update->count; i++) {
         outcomes[i].action = &update->actions[i];
         struct hf_error why;
@@ -410,6 +428,9 @@ int hf__update_apply(struct hf_arena *arena, const struct hf_update *update, str
                                      ? "Type mismatch for attribute to update"
                                      : why.message);
         nested |= update->actions[i].path.count > 1;
+        if (update->actions[i].kind == HF_SET) size += hf__value_size(&outcomes[i].value);
+        code = check_growth(update, item, size, reterr);
+        if (code != 0) return code;
     }
     qsort(outcomes, update->count, sizeof *outcomes, order_outcomes);
     struct hf_item result = item;
@@ -517,16 +538,19 @@ static int check_action(const struct hf_action *action, struct hf_error *reterr)
         name, long_names[type], name);
 }
 
+static struct hf_path nth_path(const void *update, size_t n)
+{
+    return ((const struct hf_update *)update)->actions[n].path;
+}
+
 int hf__update_check(const struct hf_update *update, struct hf_error *reterr)
 {
-    for (size_t i = 0; i < update->count; i++) {
-        int code = check_action(&update->actions[i], reterr);
-        for (size_t j = 0; j < i && code == 0; j++)
-            code = hf__paths_check(update->actions[j].path, update->actions[i].path,
-                                   "UpdateExpression", reterr);
-        if (code != 0) return code;
-    }
-    return 0;
+    int code = 0;
+    for (size_t i = 0; i < update->count && code == 0; i++)
+        code = check_action(&update->actions[i], reterr);
+    return code == 0 ? hf__paths_check_all(update, nth_path, update->count, "UpdateExpression",
+                                           reterr)
+                     : code;
 }
 
 /* ---- comparing ---- */

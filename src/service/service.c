@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/random.h"
 #include "base/thread.h"
 #include "format/keyed.h"
@@ -16,6 +17,7 @@
 #include "service/api/session.h"
 #include "service/http/tls.h"
 #include "service/serve.h"
+#include "store/lanes.h"
 
 enum {
     CONNECTIONS = 10000,
@@ -92,7 +94,20 @@ static void ran(struct hf_call *call)
     at->then(at->exchange, &call->answer);
 }
 
+/* Callers delay themselves rather than others. */
+static unsigned lane_of(const struct hf_exchange *exchange)
+{
+    uint64_t hash = hf__hash_more(HF_HASH_START, hf__slice_str(exchange->caller.owner));
+    return 1 + (unsigned)hf__hash_place(hash, HF_LANES - 1);
+}
+
 void hf__exchange_run(struct hf_exchange *exchange, const struct hf_op *op, hf_exchange_fn then)
+{
+    hf__exchange_run_in(exchange, &exchange->arena, op, then);
+}
+
+void hf__exchange_run_in(struct hf_exchange *exchange, struct hf_arena *arena,
+                         const struct hf_op *op, hf_exchange_fn then)
 {
     struct exchange_call *at = hf__arena_zalloc(&exchange->arena, 1, sizeof *at);
     if (!at) {
@@ -102,9 +117,10 @@ void hf__exchange_run(struct hf_exchange *exchange, const struct hf_op *op, hf_e
     at->exchange = exchange;
     at->then = then;
     at->call = (struct hf_call){.op = *op,
-                                .arena = &exchange->arena,
+                                .arena = arena,
                                 .done = ran,
                                 .user = at,
+                                .lane = lane_of(exchange),
                                 .mailbox = hf__client_mailbox(exchange->service->client)};
     struct hf_store *store = exchange->service->store;
     hf__list_init(&at->node);

@@ -115,6 +115,9 @@ int64_t hf__service_now_us(const struct hf_service *service);
 /* An operation on the store for an exchange, on its arena; `then` runs on the loop, or at once. */
 typedef void (*hf_exchange_fn)(struct hf_exchange *exchange, const struct hf_answer *answer);
 void hf__exchange_run(struct hf_exchange *exchange, const struct hf_op *op, hf_exchange_fn then);
+/* With the answer in an arena that can be freed before the exchange ends. */
+void hf__exchange_run_in(struct hf_exchange *exchange, struct hf_arena *arena,
+                         const struct hf_op *op, hf_exchange_fn then);
 
 /* ---- route.c ---- */
 

@@ -121,18 +121,18 @@ static const char *const texts[HF_SQL_COUNT] = {
     [HF_SQL_ENTRIES_DELETE] = "DELETE FROM entries WHERE table_id = ?1 AND slot = ?3",
     /* ?4 and ?5 bound the sort key; ?6 to ?8 are the entry to continue after. */
     [HF_SQL_INDEX_QUERY_UP] =
-        "SELECT i.item, i.pk, i.sk FROM entries e CROSS JOIN items i"
+        "SELECT i.item, i.pk, i.sk, e.ik, e.isk FROM entries e CROSS JOIN items i"
         " ON i.table_id = e.table_id AND i.pk = e.pk AND i.sk = e.sk"
         " WHERE e.table_id = ?1 AND e.slot = ?2 AND e.ik = ?3 AND e.isk < ?5"
         " AND (e.isk, e.pk, e.sk) > (?6, ?7, ?8) AND e.isk >= ?4 ORDER BY e.isk, e.pk, e.sk",
     [HF_SQL_INDEX_QUERY_DOWN] =
-        "SELECT i.item, i.pk, i.sk FROM entries e CROSS JOIN items i"
+        "SELECT i.item, i.pk, i.sk, e.ik, e.isk FROM entries e CROSS JOIN items i"
         " ON i.table_id = e.table_id AND i.pk = e.pk AND i.sk = e.sk"
         " WHERE e.table_id = ?1 AND e.slot = ?2 AND e.ik = ?3 AND e.isk >= ?4"
         " AND (e.isk, e.pk, e.sk) < (?6, ?7, ?8) AND e.isk < ?5"
         " ORDER BY e.isk DESC, e.pk DESC, e.sk DESC",
     [HF_SQL_INDEX_SCAN] =
-        "SELECT i.item, i.pk, i.sk FROM entries e CROSS JOIN items i"
+        "SELECT i.item, i.pk, i.sk, e.ik, e.isk FROM entries e CROSS JOIN items i"
         " ON i.table_id = e.table_id AND i.pk = e.pk AND i.sk = e.sk"
         " WHERE e.table_id = ?1 AND e.slot = ?2 AND (e.ik, e.isk, e.pk, e.sk) > (?3, ?4, ?5, ?6)"
         " ORDER BY e.ik, e.isk, e.pk, e.sk",

@@ -24,6 +24,7 @@
 #include "store/bell.h"
 #include "store/engines.h"
 #include "store/execute.h"
+#include "store/lanes.h"
 #include "store/place.h"
 #include "store/timeline.h"
 #include "store/url.h"
@@ -39,7 +40,7 @@ enum {
 
 struct queue {
     pthread_cond_t filled;
-    struct hf_list calls;
+    struct hf_lanes calls;
 };
 
 /* A connection for callers that read on their own thread. */
@@ -138,21 +139,20 @@ static void fail_all(struct embedded *e, struct hf_list *calls, const struct hf_
 
 /* ---- the writer ---- */
 
-/* Ops whose answer rested on the transaction; a refusal of the request itself did not. */
-static bool rests_on_commit(const struct hf_call *call)
+/* Operations that no longer fit into a transaction go back, for a later one. */
+static void put_off(struct embedded *e, struct hf_list *batch, struct hf_list *from)
 {
-    return call->answer.code == 0 || call->answer.code == HF_ERR_CONDITION;
-}
-
-/* Operations that no longer fit into a transaction are left to the next one. */
-static void put_off(struct hf_list *batch, struct hf_list *from, struct hf_list *ret_rest)
-{
+    struct hf_list rest;
+    hf__list_init(&rest);
     while (from != batch) {
         struct hf_list *next = from->next;
         hf__list_remove(from);
-        hf__list_append(ret_rest, from);
+        hf__list_append(&rest, from);
         from = next;
     }
+    pthread_mutex_lock(&e->mutex);
+    hf__lanes_put_back(&e->writes.calls, &rest);
+    pthread_mutex_unlock(&e->mutex);
 }
 
 /*
@@ -160,14 +160,13 @@ static void put_off(struct hf_list *batch, struct hf_list *from, struct hf_list 
  * meanwhile. Returns an error when SQLite rolled the transaction back under us: then no call of
  * the batch took place.
  */
-static int execute_batch(struct embedded *e, struct hf_list *batch, struct hf_list *ret_rest,
-                         struct hf_error *reterr)
+static int execute_batch(struct embedded *e, struct hf_list *batch, struct hf_error *reterr)
 {
     int64_t stop_us = hf__clock_boot_us(&hf__clock_system) + LONGEST_TRANSACTION_US;
     for (struct hf_list *node = batch->next; node != batch; node = node->next) {
         struct hf_call *call = HF_CONTAINER(node, struct hf_call, node);
         if (node != batch->next && hf__clock_boot_us(&hf__clock_system) > stop_us) {
-            put_off(batch, node, ret_rest);
+            put_off(e, batch, node);
             return 0;
         }
         hf__execute(&e->writer_db, &call->op, call->arena, store_us(e), &call->answer);
@@ -234,15 +233,15 @@ static void ring(struct embedded *e)
 }
 
 /* One transaction. HF_ERR_FULL: nothing was written. */
-static int try_batch(struct embedded *e, struct hf_list *batch, struct hf_list *ret_rest,
-                     bool is_last_try, struct hf_error *reterr)
+static int try_batch(struct embedded *e, struct hf_list *batch, bool is_last_try,
+                     struct hf_error *reterr)
 {
     hf__database_forget(&e->writer_db);
     int code = hf__place_verify(&e->place, reterr);
     if (code == 0) code = hf__database_run(&e->writer_db, HF_SQL_BEGIN_WRITE, reterr);
     if (code == 0) {
         code = hf__timeline_write_down(&e->timeline, &e->writer_db, boot_us(e), reterr);
-        if (code == 0) code = execute_batch(e, batch, ret_rest, reterr);
+        if (code == 0) code = execute_batch(e, batch, reterr);
         if (code == 0 && !is_last_try && is_any_full(batch)) code = HF_ERR_FULL;
         if (code == 0) code = commit(e, reterr);
         if (code == 0) hf__timeline_committed(&e->timeline);
@@ -252,24 +251,24 @@ static int try_batch(struct embedded *e, struct hf_list *batch, struct hf_list *
     return reterr->code = HF_ERR_OUTCOME_UNKNOWN; /* in a file that nobody else sees any more */
 }
 
-static void write_some(struct embedded *e, struct hf_list *batch, struct hf_list *ret_rest)
+static void write_batch(struct embedded *e, struct hf_list *batch)
 {
     struct hf_error error = {0};
     begin_batch(e, batch);
     if (hf__list_empty(batch)) return;
-    int code = try_batch(e, batch, ret_rest, false, &error);
+    int code = try_batch(e, batch, false, &error);
     if (code == HF_ERR_FULL) { /* perhaps only of a log that could begin again */
         hf__database_checkpoint(&e->writer_db);
         begin_batch(e, batch);
         error = (struct hf_error){0};
-        code = try_batch(e, batch, ret_rest, true, &error);
+        code = try_batch(e, batch, true, &error);
     }
     struct hf_mailbox *last = NULL;
     /* Before any caller is answered, since a caller may end the process then. */
     if (code == 0 && changes_anything(batch)) ring(e);
     for (struct hf_list *node; (node = hf__list_pop(batch)) != NULL;) {
         struct hf_call *call = HF_CONTAINER(node, struct hf_call, node);
-        if (code != 0 && rests_on_commit(call)) {
+        if (code != 0 && !call->answer.at_once) { /* it rests on what others have written here */
             struct hf_error mine = error;
             if (!hf__op_is_write(&call->op) && mine.code == HF_ERR_OUTCOME_UNKNOWN)
                 mine.code = HF_ERR_IO;
@@ -279,16 +278,6 @@ static void write_some(struct embedded *e, struct hf_list *batch, struct hf_list
         hf__call_done_of_many(&e->store, call, &last);
     }
     hf__call_done_of_many(&e->store, NULL, &last);
-}
-
-static void write_batch(struct embedded *e, struct hf_list *batch)
-{
-    while (!hf__list_empty(batch)) {
-        struct hf_list rest;
-        hf__list_init(&rest);
-        write_some(e, batch, &rest);
-        hf__list_splice(batch, &rest);
-    }
 }
 
 typedef int (*own_work_fn)(struct hf_database *db, int64_t now_unix_us, bool *ret_more,
@@ -319,14 +308,14 @@ static bool take_batch(struct embedded *e, struct queue *queue, const struct tim
 {
     hf__list_init(ret);
     pthread_mutex_lock(&e->mutex);
-    while ((hf__list_empty(&queue->calls) || e->paused) && !e->closing) {
+    while ((queue->calls.count == 0 || e->paused) && !e->closing) {
         if (!until) pthread_cond_wait(&queue->filled, &e->mutex);
         else if (pthread_cond_timedwait(&queue->filled, &e->mutex, until) == ETIMEDOUT) break;
     }
     for (size_t i = 0; i < most && !e->paused; i++) {
-        struct hf_list *node = hf__list_pop(&queue->calls);
-        if (!node) break;
-        hf__list_append(ret, node);
+        struct hf_call *call = hf__lanes_take(&queue->calls, queue == &e->writes);
+        if (!call) break;
+        hf__list_append(ret, &call->node);
     }
     bool any = !hf__list_empty(ret);
     if (any) e->busy++;
@@ -378,8 +367,10 @@ static void drain(struct embedded *e)
         hf__list_init(&left);
         pthread_mutex_lock(&e->mutex);
         while (!e->draining) pthread_cond_wait(&e->writes.filled, &e->mutex);
-        hf__list_splice(&left, &e->writes.calls);
-        hf__list_splice(&left, &e->reads.calls);
+        for (struct hf_call *call; (call = hf__lanes_take(&e->writes.calls, true)) != NULL;)
+            hf__list_append(&left, &call->node);
+        for (struct hf_call *call; (call = hf__lanes_take(&e->reads.calls, true)) != NULL;)
+            hf__list_append(&left, &call->node);
         pthread_mutex_unlock(&e->mutex);
         bool any = !hf__list_empty(&left);
         fail_all(e, &left, &error);
@@ -477,8 +468,8 @@ static void submit(struct hf_store *store, struct hf_call *call)
     struct queue *queue = writes ? &e->writes : &e->reads;
     pthread_mutex_lock(&e->mutex);
     /* The writer takes all there is, a reader one. */
-    bool wakes = !writes || (hf__list_empty(&queue->calls) && !e->corked);
-    hf__list_append(&queue->calls, &call->node);
+    bool wakes = !writes || (queue->calls.count == 0 && !e->corked);
+    hf__lanes_add(&queue->calls, call);
     pthread_mutex_unlock(&e->mutex);
     if (wakes) pthread_cond_signal(&queue->filled); /* the woken thread finds the mutex free */
 }
@@ -539,23 +530,14 @@ static bool read_here(struct hf_store *store, struct hf_call *call)
     return true;
 }
 
-static bool mark_cancelled(struct hf_list *calls, uint64_t id)
-{
-    for (struct hf_list *node = calls->next; node != calls; node = node->next) {
-        struct hf_call *call = HF_CONTAINER(node, struct hf_call, node);
-        if (call->id != id) continue;
-        call->cancelled = true;
-        return true;
-    }
-    return false;
-}
-
 /* Only what is still waiting can be taken back; the rest is done in a moment anyway. */
 static void cancel(struct hf_store *store, uint64_t id)
 {
     struct embedded *e = (struct embedded *)store;
     pthread_mutex_lock(&e->mutex);
-    if (!mark_cancelled(&e->writes.calls, id)) mark_cancelled(&e->reads.calls, id);
+    struct hf_call *call = hf__lanes_find(&e->writes.calls, id);
+    if (!call) call = hf__lanes_find(&e->reads.calls, id);
+    if (call) call->cancelled = true;
     pthread_mutex_unlock(&e->mutex);
 }
 
@@ -583,7 +565,7 @@ static void cork_store(struct hf_store *store, bool corked)
     pthread_mutex_lock(&e->mutex);
     if (corked) e->corker = pthread_self();
     __atomic_store_n(&e->corked, corked, __ATOMIC_RELAXED);
-    bool wakes = !corked && !hf__list_empty(&e->writes.calls);
+    bool wakes = !corked && e->writes.calls.count > 0;
     pthread_mutex_unlock(&e->mutex);
     if (wakes) pthread_cond_signal(&e->writes.filled);
 }
@@ -704,8 +686,8 @@ static struct embedded *new_engine(const struct hf_store_options *options)
     hf__cond_init(&e->writes.filled);
     hf__cond_init(&e->reads.filled);
     hf__cond_init(&e->idle);
-    hf__list_init(&e->writes.calls);
-    hf__list_init(&e->reads.calls);
+    hf__lanes_init(&e->writes.calls);
+    hf__lanes_init(&e->reads.calls);
     e->timeline.lock_fd = -1;
     e->sweep_period_ms = options->sweep_period_ms ? options->sweep_period_ms : 60000;
     return e;

@@ -26,6 +26,29 @@ static int (*const executors[HF_OP_KINDS])(struct hf_execution *x) = {
     [HF_LIST_TAGS] = hf__x_list_tags,
 };
 
+void hf__x_effort(struct hf_execution *x, size_t json_size, struct hf_item item)
+{
+    const struct hf_op *op = x->op;
+    size_t comparisons = hf__condition_size(op->condition) + hf__condition_size(op->filter);
+    if (op->projection) comparisons += op->projection->count / 4; /* these are cheap */
+    x->effort->loaded += hf__item_size(item);
+    x->effort->looked += json_size * (1 + comparisons);
+}
+
+/* That is about a twentieth of a second. */
+bool hf__x_is_tired(const struct hf_execution *x)
+{
+    enum { LOOKED_MOST = 50 * 1000 * 1000 };
+    return x->effort->looked > LOOKED_MOST;
+}
+
+/* Items that are read take up to twenty times their size. */
+bool hf__x_is_full(const struct hf_execution *x)
+{
+    enum { KEPT_MOST = 32 * 1024 * 1024 };
+    return x->effort->kept->size - x->effort->kept_before > KEPT_MOST;
+}
+
 /* Operations that take several statements: all of them or none. */
 static int execute_whole(struct hf_execution *x)
 {
@@ -63,7 +86,9 @@ static bool takes_several(const struct hf_execution *x)
 void hf__execute(struct hf_database *db, const struct hf_op *op, struct hf_arena *arena,
                  int64_t now_unix_us, struct hf_answer *answer)
 {
+    struct hf_effort effort = {.kept = arena, .kept_before = arena->size};
     struct hf_execution x = {.db = db,
+                             .effort = &effort,
                              .op = op,
                              .arena = arena,
                              .answer = answer,
@@ -73,6 +98,7 @@ void hf__execute(struct hf_database *db, const struct hf_op *op, struct hf_arena
         op->kind != HF_CREATE_TABLE && op->kind != HF_LIST_TABLES && !hf__op_has_parts(op->kind);
     answer->error.code = 0;
     int code = arena->failed ? hf__error_no_memory(x.error) : hf__op_check(op, x.error); /* S5 */
+    answer->at_once = code != 0;
     if (code == 0 && needs_table) code = hf__x_find_table(&x);
     if (code == 0 && needs_table) code = hf__x_count_begin(&x);
     if (code == 0) code = takes_several(&x) ? execute_whole(&x) : executors[op->kind](&x);

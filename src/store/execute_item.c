@@ -63,7 +63,9 @@ static int load(struct hf_execution *x, const struct hf_columns *key, bool *ret_
     int result = sqlite3_step(row), code = 0;
     *ret_found = x->found = result == SQLITE_ROW;
     if (*ret_found) code = hf__x_item(x, row, ret_item);
-    else if (result != SQLITE_DONE) code = hf__database_error(x->db, "read", x->error);
+    if (*ret_found && code == 0) hf__x_effort(x, hf__column(row, 0).len, *ret_item);
+    else if (!*ret_found && result != SQLITE_DONE)
+        code = hf__database_error(x->db, "read", x->error);
     sqlite3_reset(row);
     return code;
 }
@@ -137,20 +139,39 @@ static void show_collection(struct hf_execution *x, struct hf_item key)
     if (!x->arena->failed) x->answer->collection_key = hf__key_of(x->arena, &schema, key);
 }
 
-int hf__x_get_item(struct hf_execution *x)
+static int get_item(struct hf_execution *x, bool *ret_found, struct hf_item *ret)
 {
     struct hf_columns key;
-    struct hf_item item;
-    bool found;
     int code = hf__key_check(&x->table.schema, x->op->key, x->error);
     if (code == 0) code = hf__x_columns(x, x->op->key, &key);
-    if (code == 0) code = load(x, &key, &found, &item);
-    if (code != 0) return code;
-    hf__x_count_read(x, NULL, found ? hf__item_size(item) : 1);
-    if (!found) return 0;
-    if (x->op->projection) item = hf__projection_apply(x->arena, x->op->projection, item);
-    show(x, item);
-    return 0;
+    if (code == 0) code = load(x, &key, ret_found, ret);
+    if (code == 0) hf__x_count_read(x, NULL, *ret_found ? hf__item_size(*ret) : 1);
+    return code;
+}
+
+/* Of an item that is not wanted as a whole, only what is wanted is kept. */
+static int get_some(struct hf_execution *x, bool *ret_found, struct hf_item *ret)
+{
+    struct hf_arena scratch = {0}, *kept = x->arena;
+    x->arena = &scratch;
+    int code = get_item(x, ret_found, ret);
+    if (code == 0 && *ret_found) {
+        *ret = hf__projection_apply(&scratch, x->op->projection, *ret);
+        *ret = hf__item_copy(kept, *ret);
+    }
+    if (code == 0 && (scratch.failed || kept->failed)) code = hf__error_no_memory(x->error);
+    x->arena = kept;
+    hf__arena_free(&scratch);
+    return code;
+}
+
+int hf__x_get_item(struct hf_execution *x)
+{
+    struct hf_item item;
+    bool found;
+    int code = x->op->projection ? get_some(x, &found, &item) : get_item(x, &found, &item);
+    if (code == 0 && found) show(x, item);
+    return code;
 }
 
 int hf__x_put_item(struct hf_execution *x)

@@ -61,6 +61,7 @@ static int run_part(struct hf_execution *x, size_t i)
     op.collection_metrics = x->op->collection_metrics;
     if (x->op->kind == HF_TRANSACT_GET) op.consistent = true;
     struct hf_execution part = {.db = x->db,
+                                .effort = x->effort,
                                 .op = &op,
                                 .arena = x->arena,
                                 .answer = answer,
@@ -131,6 +132,19 @@ static int check_size(struct hf_execution *x)
                          "Transaction payload size cannot exceed 4MB. Payload Size: %zu", size);
 }
 
+/* The items that a transaction finds are limited as well. */
+static int check_effort(struct hf_execution *x)
+{
+    if (x->effort->loaded > HF_TRANSACT_MAX_SIZE)
+        return hf__error_set(x->error, HF_ERR_VALIDATION,
+                             "The aggregate size of the items in the transaction exceeds 4 MB");
+    if (hf__x_is_tired(x))
+        return hf__error_set(x->error, HF_ERR_VALIDATION,
+                             "The transaction has too many conditions on large items; use fewer of "
+                             "them, or several transactions");
+    return 0;
+}
+
 /* Errors that a part of a transaction has as a reason; all others are the whole call's. */
 static bool is_reason(int code)
 {
@@ -146,6 +160,8 @@ static int run_transaction(struct hf_execution *x)
     bool cancelled = false;
     for (size_t i = 0; i < x->op->part_count; i++) {
         int code = run_part(x, i);
+        int tired = check_effort(x);
+        if (tired != 0) return tired;
         if (code == 0) continue;
         if (!is_reason(code))
             return hf__error_set(x->error, code, "%s", x->answer->parts[i].error.message);
@@ -163,7 +179,8 @@ static int run_batch(struct hf_execution *x)
     size_t size = 0;
     for (size_t i = 0; i < x->op->part_count; i++) {
         struct hf_answer *answer = &x->answer->parts[i];
-        if (size > HF_BATCH_MAX_SIZE) {
+        bool ends = size > HF_BATCH_MAX_SIZE || hf__x_is_tired(x) || hf__x_is_full(x);
+        if (ends && i > 0 && x->op->kind == HF_BATCH_GET) {
             answer->put_off = true;
             continue;
         }

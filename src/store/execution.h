@@ -11,6 +11,17 @@
 /* More than any key can have, so that the bytes 0xff stand above all of them. */
 enum { HF_HIGHEST_KEY_SIZE = HF_HASH_KEY_MAX_SIZE + 1 };
 
+/*
+ * What an operation has cost so far, all its parts together. Others wait meanwhile, so what would go
+ * on for long ends early: a page, a batch, or, with an error, a transaction.
+ */
+struct hf_effort {
+    const struct hf_arena *kept; /* the answer's */
+    size_t kept_before;
+    size_t loaded; /* the sizes of items */
+    size_t looked; /* bytes of JSON, each again for every comparison that it is looked through for */
+};
+
 struct hf_execution {
     struct hf_database *db;
     const struct hf_op *op;
@@ -20,6 +31,7 @@ struct hf_execution {
     int64_t now_unix_us;
     struct hf_table table;
     bool found;                           /* the item was there: it is replaced, not inserted */
+    struct hf_effort *effort;
     struct hf_capacity *spent;            /* NULL: nobody wants to know */
     struct hf_index_units *spent_indexes; /* … of each index of the table */
 };
@@ -29,6 +41,13 @@ struct hf_columns {
     struct hf_slice pk;
     struct hf_slice sk;
 };
+
+/* execute.c */
+/* Counts an item that the operation looks at, which has so many bytes of JSON. */
+void hf__x_effort(struct hf_execution *x, size_t json_size, struct hf_item item);
+/* Whether it has read and compared, or has kept, so much that it had better end here. */
+bool hf__x_is_tired(const struct hf_execution *x);
+bool hf__x_is_full(const struct hf_execution *x);
 
 /* execute_table.c */
 int hf__x_find_table(struct hf_execution *x);

@@ -38,13 +38,14 @@ struct hf_call;
 
 typedef void (*hf_call_fn)(struct hf_call *call);
 
-/* One operation on its way. Zero it, then set the first four members, and the fifth if wanted. */
+/* One operation on its way. Zero it, then set the first four members, and the next two if wanted. */
 struct hf_call {
     struct hf_op op;
     struct hf_arena *arena; /* for the answer; usually the operation's own */
     hf_call_fn done;
     void *user;
     struct hf_mailbox *mailbox; /* NULL: `done` is called by the store */
+    unsigned lane; /* calls of other lanes need not wait for this one's (lanes.h); 0: the protocol's */
 
     struct hf_answer answer; /* when done */
 

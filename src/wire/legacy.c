@@ -56,6 +56,12 @@ static void read_test(struct hf_json_reader *r, struct hf_legacy_test *ret)
     }
 }
 
+static bool refuse_many(struct hf_json_reader *r)
+{
+    return hf__json_refuse(r, "too many attributes: a parameter may name at most %d",
+                           HF_LEGACY_MOST);
+}
+
 bool hf__json_read_tests(struct hf_json_reader *r, struct hf_legacy_tests *ret)
 {
     struct hf_legacy_test *tests = NULL;
@@ -65,6 +71,7 @@ bool hf__json_read_tests(struct hf_json_reader *r, struct hf_legacy_tests *ret)
     while (hf__json_key(r, &name)) {
         tests = hf__arena_grow(r->arena, tests, count, &capacity, sizeof *tests);
         if (!tests) return hf__json_no_memory(r);
+        if (count == HF_LEGACY_MOST) return refuse_many(r);
         tests[count] = (struct hf_legacy_test){.name = name};
         read_test(r, &tests[count++]);
     }
@@ -93,6 +100,7 @@ bool hf__json_read_changes(struct hf_json_reader *r, struct hf_legacy_changes *r
     while (hf__json_key(r, &name)) {
         changes = hf__arena_grow(r->arena, changes, count, &capacity, sizeof *changes);
         if (!changes) return hf__json_no_memory(r);
+        if (count == HF_LEGACY_MOST) return refuse_many(r);
         changes[count] = (struct hf_legacy_change){.name = name};
         read_change(r, &changes[count++]);
     }
@@ -110,6 +118,7 @@ bool hf__json_read_attributes(struct hf_json_reader *r, struct hf_projection *re
         paths = hf__arena_grow(r->arena, paths, count, &capacity, sizeof *paths);
         if (!paths) return hf__json_no_memory(r);
         if (!hf__json_string(r, &name)) return false;
+        if (count == HF_LEGACY_MOST) return refuse_many(r);
         for (size_t i = 0; i < count; i++)
             if (hf__slice_eq(paths[i].parts[0].name, name))
                 return hf__json_refuse(r,

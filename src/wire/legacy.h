@@ -12,6 +12,9 @@
 #include "item/projection.h"
 #include "item/update.h"
 
+/* How many attributes each of them may name. DynamoDB tells no limit. */
+enum { HF_LEGACY_MOST = 1000 };
+
 /* One attribute of Expected, KeyConditions, QueryFilter or ScanFilter, as it was sent. */
 struct hf_legacy_test {
     struct hf_slice name;

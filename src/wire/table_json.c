@@ -215,6 +215,10 @@ bool hf__json_read_tags(struct hf_json_reader *r, struct hf_item *ret)
     while (hf__json_element(r)) {
         attrs = hf__arena_grow(r->arena, attrs, count, &capacity, sizeof *attrs);
         if (!attrs) return hf__json_no_memory(r);
+        if (count > HF_TAGS_MOST) { /* refused when it is checked */
+            hf__json_skip(r);
+            continue;
+        }
         attrs[count] = (struct hf_attr){0};
         read_tag(r, &attrs[count++]);
         const struct hf_item before = {attrs, count - 1};
