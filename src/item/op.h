@@ -112,8 +112,8 @@ struct hf_op {
     enum hf_returns returns;              /* PUT, DELETE: NONE or ALL_OLD; UPDATE: any */
     bool old_on_failure;                  /* a failed condition returns the item it saw */
 
-    bool consistent;                        /* GET, QUERY, SCAN */
-    bool is_legacy; /* reads: AttributesToGet, QueryFilter or ScanFilter, to name them in errors */
+    bool consistent; /* GET, QUERY, SCAN */
+    bool is_legacy;  /* reads: AttributesToGet, QueryFilter or ScanFilter, to name them in errors */
     const struct hf_projection *projection; /* GET, QUERY, SCAN; NULL: everything */
     const struct hf_key_condition *where;   /* QUERY */
     const struct hf_condition *filter;      /* QUERY, SCAN; NULL: none */
@@ -132,6 +132,7 @@ struct hf_op {
     size_t part_count;
     struct hf_slice token; /* TRANSACT_WRITE: the same call is carried out once; empty: none */
     struct hf_slice fingerprint; /* … of all that it says */
+    struct hf_slice caller;      /* … whose token it is; empty: anybody's */
 
     enum hf_capacity_wish capacity; /* on items */
     bool collection_metrics;        /* writes: tell the size of the item collection */

@@ -548,9 +548,9 @@ int hf__update_check(const struct hf_update *update, struct hf_error *reterr)
     int code = 0;
     for (size_t i = 0; i < update->count && code == 0; i++)
         code = check_action(&update->actions[i], reterr);
-    return code == 0 ? hf__paths_check_all(update, nth_path, update->count, "UpdateExpression",
-                                           reterr)
-                     : code;
+    return code == 0
+               ? hf__paths_check_all(update, nth_path, update->count, "UpdateExpression", reterr)
+               : code;
 }
 
 /* ---- comparing ---- */

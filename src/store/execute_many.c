@@ -8,6 +8,13 @@ enum { TOKEN_LIFE_MS = 10 * 60 * 1000 };
 
 /* ---- tokens ---- */
 
+/* Callers cannot meet each other's tokens. */
+static struct hf_slice token_of(struct hf_execution *x)
+{
+    return hf__arena_printf(x->arena, "%zu:%.*s%.*s", x->op->token.len, HF_FMT(x->op->token),
+                            HF_FMT(x->op->caller));
+}
+
 /* Whether the same transaction was carried out already. */
 static int find_token(struct hf_execution *x, bool *ret_done)
 {
@@ -15,7 +22,8 @@ static int find_token(struct hf_execution *x, bool *ret_done)
     if (x->op->token.len == 0) return 0;
     sqlite3_stmt *row = hf__database_prepare(x->db, HF_SQL_TOKEN_GET, x->error);
     if (!row) return x->error->code;
-    hf__bind_text(row, 1, x->op->token);
+    struct hf_slice token = token_of(x);
+    hf__bind_text(row, 1, token);
     sqlite3_bind_int64(row, 2, x->now_unix_us / 1000 - TOKEN_LIFE_MS);
     int result = sqlite3_step(row), code = 0;
     if (result == SQLITE_ROW) {
@@ -36,7 +44,8 @@ static int keep_token(struct hf_execution *x)
     if (x->op->token.len == 0) return 0;
     sqlite3_stmt *insert = hf__database_prepare(x->db, HF_SQL_TOKEN_INSERT, x->error);
     if (!insert) return x->error->code;
-    hf__bind_text(insert, 1, x->op->token);
+    struct hf_slice token = token_of(x);
+    hf__bind_text(insert, 1, token);
     hf__bind_blob(insert, 2, x->op->fingerprint);
     sqlite3_bind_int64(insert, 3, x->now_unix_us / 1000);
     return hf__database_step(x->db, insert, x->error);

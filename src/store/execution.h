@@ -19,7 +19,8 @@ struct hf_effort {
     const struct hf_arena *kept; /* the answer's */
     size_t kept_before;
     size_t loaded; /* the sizes of items */
-    size_t looked; /* bytes of JSON, each again for every comparison that it is looked through for */
+    size_t
+        looked; /* bytes of JSON, each again for every comparison that it is looked through for */
 };
 
 struct hf_execution {
@@ -30,7 +31,7 @@ struct hf_execution {
     struct hf_error *error; /* &answer->error */
     int64_t now_unix_us;
     struct hf_table table;
-    bool found;                           /* the item was there: it is replaced, not inserted */
+    bool found; /* the item was there: it is replaced, not inserted */
     struct hf_effort *effort;
     struct hf_capacity *spent;            /* NULL: nobody wants to know */
     struct hf_index_units *spent_indexes; /* … of each index of the table */
@@ -88,11 +89,11 @@ int hf__x_erase(struct hf_execution *x, const struct hf_columns *key, struct hf_
 int hf__x_set_expiry(struct hf_execution *x, const struct hf_columns *key, const int64_t *expires);
 
 /* execute_chore.c */
-enum hf_chore_kind { /* kept in files */
-    HF_CHORE_FILL = 1, /* an index, with all items of its table */
-    HF_CHORE_EMPTY,    /* the place of an index that was deleted */
-    HF_CHORE_DROP,     /* what is left of a table that was deleted */
-    HF_CHORE_EXPIRY,   /* compute `expires` by a TTL attribute that was just named */
+enum hf_chore_kind {                    /* kept in files */
+                     HF_CHORE_FILL = 1, /* an index, with all items of its table */
+                     HF_CHORE_EMPTY,    /* the place of an index that was deleted */
+                     HF_CHORE_DROP,     /* what is left of a table that was deleted */
+                     HF_CHORE_EXPIRY, /* compute `expires` by a TTL attribute that was just named */
 };
 /* Does the first portion; if there is more, the rest follows. */
 int hf__x_begin_chore(struct hf_execution *x, enum hf_chore_kind kind, int64_t slot,

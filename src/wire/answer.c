@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/json_writer.h"
+#include "wire/expr_print.h"
 #include "wire/item_json.h"
 #include "wire/table_json.h"
 
@@ -174,6 +175,29 @@ static bool is_first_of_table(const struct hf_op *op, size_t i)
     return true;
 }
 
+/* What a request for the rest shows of each item. */
+static void put_projection(struct hf_json_writer *w, const struct hf_projection *projection)
+{
+    struct hf_arena arena = {0};
+    struct hf_placeholders placeholders = {.arena = &arena};
+    struct hf_buf text;
+    char name[32];
+    if (!projection || projection->count == 0) return;
+    hf__buf_init(&text, w->buf->limit);
+    hf__expr_print_projection(&text, &placeholders, projection);
+    put_string(w, "ProjectionExpression", hf__buf_view(&text));
+    hf__json_put_name(w, "ExpressionAttributeNames");
+    hf__json_open(w, '{');
+    for (size_t i = 0; i < placeholders.name_count; i++) {
+        snprintf(name, sizeof name, "#n%zu", i);
+        put_string(w, name, placeholders.names[i]);
+    }
+    hf__json_close(w, '}');
+    w->buf->failed |= text.failed || arena.failed;
+    hf__buf_free(&text);
+    hf__arena_free(&arena);
+}
+
 /* Keys that were not looked for, as a request that looks for them. */
 static void put_unprocessed_keys(struct hf_json_writer *w, const struct hf_op *op,
                                  const struct hf_answer *answer)
@@ -191,6 +215,7 @@ static void put_unprocessed_keys(struct hf_json_writer *w, const struct hf_op *o
                 hf__json_open(w, '{');
                 hf__json_put_name(w, "ConsistentRead");
                 hf__json_put_bool(w, op->parts[i].consistent);
+                put_projection(w, op->parts[i].projection);
                 hf__json_put_name(w, "Keys");
                 hf__json_open(w, '[');
             }

@@ -185,7 +185,7 @@ static bool take_name(struct parser *p, struct hf_slice *ret)
     if (is_keyword(token)) return syntax_error(p);
     if (token.kind == HF_TOKEN_WORD && hf__is_reserved(token.text))
         (void)NOTE(p, "Invalid %s: Attribute name is a reserved keyword; reserved keyword: %.*s",
-             p->where, HF_FMT(token.text));
+                   p->where, HF_FMT(token.text));
     advance(p);
     if (token.kind == HF_TOKEN_NAME) return resolve_name(p, token.text, ret);
     *ret = token.text;

@@ -12,6 +12,10 @@ enum { HF_REQUEST_MAX_SIZE = 16 * 1024 * 1024 };
 int hf__request_write(struct hf_arena *arena, const struct hf_op *op, struct hf_buf *ret,
                       struct hf_error *reterr);
 
+/* The same, but with the members of all maps in the order of their names. */
+int hf__request_write_in_order(struct hf_arena *arena, const struct hf_op *op, struct hf_buf *ret,
+                               struct hf_error *reterr);
+
 /*
  * Reads the body of a request of the given kind. The operation points into the
  * body and the arena. DynamoDB's error texts; parameters that DynamoDB calls

@@ -20,7 +20,7 @@ struct hf_request {
     struct hf_projection attributes; /* AttributesToGet */
     struct hf_slice conditional_operator;
     bool has_segment, has_segments;
-    bool is_foreign; /* the ARN is of another account or region */
+    bool is_foreign;                    /* the ARN is of another account or region */
     struct hf_definitions *definitions; /* of a table; NULL: none */
     struct hf_table_wishes wishes;
     bool has_billing, has_units, on_demand;

@@ -18,8 +18,7 @@ static void read_resource(struct hf_request *r)
     r->op->table = hf__table_of_arn(arn);
     r->is_foreign = !hf__slice_starts(arn, hf__slice_str(HF_ARN_PREFIX));
     if (r->op->table.ptr == arn.ptr)
-        hf__json_refuse(r->json,
-                        "Invalid TableArn: Invalid ResourceArn provided as input %.*s",
+        hf__json_refuse(r->json, "Invalid TableArn: Invalid ResourceArn provided as input %.*s",
                         HF_FMT(arn));
 }
 
@@ -570,64 +569,30 @@ int hf__request_read_object(struct hf_json_reader *json, const char *place, stru
     return code == 0 ? resolve(r, reterr) : code;
 }
 
-static int order_attrs(const void *a, const void *b)
-{
-    const struct hf_attr *left = a, *right = b;
-    return hf__slice_cmp(left->name, right->name);
-}
-
-/* The item with the attributes of all its maps in the order of their names. */
-static struct hf_item in_order(struct hf_arena *arena, struct hf_item item);
-
-static struct hf_value value_in_order(struct hf_arena *arena, struct hf_value value)
-{
-    if (value.type == HF_M) value.map = in_order(arena, value.map);
-    if (value.type != HF_L) return value;
-    struct hf_value *values = hf__arena_zalloc(arena, value.list.count + 1, sizeof *values);
-    for (size_t i = 0; values && i < value.list.count; i++)
-        values[i] = value_in_order(arena, value.list.at[i]);
-    value.list.at = values;
-    if (!values) value.list.count = 0;
-    return value;
-}
-
-static struct hf_item in_order(struct hf_arena *arena, struct hf_item item)
-{
-    struct hf_attr *attrs = hf__arena_zalloc(arena, item.count + 1, sizeof *attrs);
-    if (!attrs) return (struct hf_item){0};
-    for (size_t i = 0; i < item.count; i++)
-        attrs[i] = (struct hf_attr){item.attrs[i].name, value_in_order(arena, item.attrs[i].value)};
-    qsort(attrs, item.count, sizeof *attrs, order_attrs);
-    return (struct hf_item){attrs, item.count};
-}
-
 /*
  * A hash of what a transaction does: some clients send the members of a repeated call in another
- * order. So it is taken of the request as we would write it.
+ * order. So it is taken of the request as we would write it; of a very long one, as it was sent.
  */
-static int take_fingerprint(struct hf_arena *arena, struct hf_op *op, struct hf_error *reterr)
+static int take_fingerprint(struct hf_arena *arena, struct hf_slice body, struct hf_op *op,
+                            struct hf_error *reterr)
 {
+    enum { LONGEST = 2 * HF_REQUEST_MAX_SIZE };
     struct hf_op canonical = *op;
-    struct hf_op *parts = hf__arena_zalloc(arena, op->part_count + 1, sizeof *parts);
     uint8_t *digest = hf__arena_alloc(arena, SHA256_DIGEST_SIZE);
     struct sha256_ctx hash;
     struct hf_buf text;
-    if (!parts || !digest) return hf__error_no_memory(reterr);
-    for (size_t i = 0; i < op->part_count; i++) {
-        parts[i] = op->parts[i];
-        parts[i].item = in_order(arena, parts[i].item);
-        parts[i].key = in_order(arena, parts[i].key);
-    }
-    canonical.parts = parts;
+    if (!digest) return hf__error_no_memory(reterr);
     canonical.capacity = HF_CAPACITY_NONE;
     canonical.collection_metrics = false;
-    hf__buf_init(&text, HF_REQUEST_MAX_SIZE);
-    int code = hf__request_write(arena, &canonical, &text, reterr);
-    if (code == 0) {
+    hf__buf_init(&text, LONGEST);
+    int code = hf__request_write_in_order(arena, &canonical, &text, reterr);
+    if (code != HF_ERR_NO_MEMORY) {
+        struct hf_slice hashed = code == 0 ? hf__buf_view(&text) : body;
         sha256_init(&hash);
-        sha256_update(&hash, text.len, (const uint8_t *)hf__buf_view(&text).ptr);
+        sha256_update(&hash, hashed.len, (const uint8_t *)hashed.ptr);
         sha256_digest(&hash, SHA256_DIGEST_SIZE, digest);
         op->fingerprint = hf__slice((const char *)digest, SHA256_DIGEST_SIZE);
+        code = 0;
     }
     hf__buf_free(&text);
     return code;
@@ -645,7 +610,7 @@ int hf__request_read(struct hf_arena *arena, enum hf_op_kind kind, struct hf_sli
         int finished = hf__json_finish(&json);
         if (finished != 0) return hf__error_set(reterr, finished, "%s", json.error.message);
     }
-    if (code == 0 && op.token.len > 0) code = take_fingerprint(arena, &op, reterr);
+    if (code == 0 && op.token.len > 0) code = take_fingerprint(arena, body, &op, reterr);
     if (code == 0) *ret = op;
     return code;
 }

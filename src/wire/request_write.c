@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/json_writer.h"
 #include "wire/expr_print.h"
@@ -11,7 +12,39 @@ struct writer {
     struct hf_json_writer json;
     struct hf_placeholders placeholders;
     struct hf_buf text; /* one expression at a time */
+    bool in_order;      /* the members of maps, by their names */
 };
+
+static int order_attrs(const void *a, const void *b)
+{
+    const struct hf_attr *left = a, *right = b;
+    return hf__slice_cmp(left->name, right->name);
+}
+
+/* The item with the attributes of all its maps in the order of their names. */
+static struct hf_item in_order(struct hf_arena *arena, struct hf_item item);
+
+static struct hf_value value_in_order(struct hf_arena *arena, struct hf_value value)
+{
+    if (value.type == HF_M) value.map = in_order(arena, value.map);
+    if (value.type != HF_L) return value;
+    struct hf_value *values = hf__arena_zalloc(arena, value.list.count + 1, sizeof *values);
+    for (size_t i = 0; values && i < value.list.count; i++)
+        values[i] = value_in_order(arena, value.list.at[i]);
+    value.list.at = values;
+    if (!values) value.list.count = 0;
+    return value;
+}
+
+static struct hf_item in_order(struct hf_arena *arena, struct hf_item item)
+{
+    struct hf_attr *attrs = hf__arena_zalloc(arena, item.count + 1, sizeof *attrs);
+    if (!attrs) return (struct hf_item){0};
+    for (size_t i = 0; i < item.count; i++)
+        attrs[i] = (struct hf_attr){item.attrs[i].name, value_in_order(arena, item.attrs[i].value)};
+    qsort(attrs, item.count, sizeof *attrs, order_attrs);
+    return (struct hf_item){attrs, item.count};
+}
 
 static void put_string(struct writer *w, const char *name, struct hf_slice value)
 {
@@ -22,7 +55,7 @@ static void put_string(struct writer *w, const char *name, struct hf_slice value
 static void put_item(struct writer *w, const char *name, struct hf_item item)
 {
     hf__json_put_name(&w->json, name);
-    hf__json_put_item(&w->json, item);
+    hf__json_put_item(&w->json, w->in_order ? in_order(w->placeholders.arena, item) : item);
 }
 
 static void put_int64(struct writer *w, const char *name, int64_t value)
@@ -65,7 +98,9 @@ static void put_placeholders(struct writer *w)
         for (size_t i = 0; i < p->value_count; i++) {
             snprintf(name, sizeof name, ":v%zu", i);
             hf__json_put_name(&w->json, name);
-            hf__json_put_value(&w->json, p->values[i]);
+            struct hf_value value = *p->values[i];
+            if (w->in_order) value = value_in_order(p->arena, value);
+            hf__json_put_value(&w->json, &value);
         }
         hf__json_close(&w->json, '}');
     }
@@ -333,10 +368,10 @@ static void put_ttl(struct writer *w, const struct hf_op *op)
     hf__json_close(&w->json, '}');
 }
 
-int hf__request_write(struct hf_arena *arena, const struct hf_op *op, struct hf_buf *ret,
-                      struct hf_error *reterr)
+static int write_request(struct hf_arena *arena, const struct hf_op *op, bool in_order,
+                         struct hf_buf *ret, struct hf_error *reterr)
 {
-    struct writer w = {.placeholders.arena = arena};
+    struct writer w = {.placeholders.arena = arena, .in_order = in_order};
     hf__json_writer_init(&w.json, ret);
     hf__buf_init(&w.text, HF_REQUEST_MAX_SIZE);
     hf__json_open(&w.json, '{');
@@ -387,4 +422,16 @@ int hf__request_write(struct hf_arena *arena, const struct hf_op *op, struct hf_
         "the %s request cannot be written: it is larger than %d bytes, or a text in it "
         "is not valid UTF-8",
         hf__op_names[op->kind], HF_REQUEST_MAX_SIZE);
+}
+
+int hf__request_write(struct hf_arena *arena, const struct hf_op *op, struct hf_buf *ret,
+                      struct hf_error *reterr)
+{
+    return write_request(arena, op, false, ret, reterr);
+}
+
+int hf__request_write_in_order(struct hf_arena *arena, const struct hf_op *op, struct hf_buf *ret,
+                               struct hf_error *reterr)
+{
+    return write_request(arena, op, true, ret, reterr);
 }

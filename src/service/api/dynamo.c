@@ -6,6 +6,7 @@
 #include "base/crc32.h"
 #include "base/json_writer.h"
 #include "service/http/access_key.h"
+#include "service/http/connection.h"
 #include "service/service.h"
 #include "wire/answer.h"
 #include "wire/request.h"
@@ -14,7 +15,10 @@ struct call {
     struct hf_access_keys *keys; /* while the signature is checked */
     struct hf_sigv4_verdict verdict;
     struct hf_op op;
+    struct hf_arena data; /* the answer's, until it has been written */
     const struct hf_answer *answer;
+    struct hf_slice *tables; /* LIST_TABLES: what the caller may see, so far */
+    size_t table_count, table_capacity;
     int code; /* of the step beside the loop */
     struct hf_error error;
 };
@@ -77,28 +81,14 @@ static void do_step(struct hf_exchange *exchange, bool is_long,
 
 /* ---- the answer ---- */
 
-/* Removes the names that the caller may not read. */
-static void hide_tables(struct hf_exchange *exchange, struct hf_answer *answer)
-{
-    struct hf_slice *kept =
-        hf__arena_zalloc(&exchange->arena, answer->table_count + 1, sizeof *kept);
-    size_t count = 0;
-    for (size_t i = 0; kept && i < answer->table_count; i++)
-        if (hf__may_table(exchange, HF_RIGHT_READ, answer->tables[i]))
-            kept[count++] = answer->tables[i];
-    answer->tables = kept;
-    answer->table_count = count;
-}
-
 static void write_answer(struct hf_exchange *exchange)
 {
     struct call *call = exchange->user;
-    struct hf_answer copy = *call->answer, *answer = &copy;
-    if (call->op.kind == HF_LIST_TABLES && answer->code == 0) hide_tables(exchange, answer);
     exchange->content_type = "application/x-amz-json-1.0";
     hf__buf_clear(&exchange->answer);
-    if (answer->code != 0) exchange->error = hf_error_name(answer->code);
-    exchange->status = hf__answer_write(&call->op, answer, &exchange->answer);
+    if (call->answer->code != 0) exchange->error = hf_error_name(call->answer->code);
+    exchange->status = hf__answer_write(&call->op, call->answer, &exchange->answer);
+    hf__arena_free(&call->data);
 }
 
 static void write_aside(struct hf_exchange *exchange)
@@ -109,13 +99,80 @@ static void write_aside(struct hf_exchange *exchange)
     hf__exchange_done(exchange);
 }
 
+/*
+ * A write that was carried out is told, whatever room its answer takes: callers who are asked to try
+ * again would write twice. It was not begun without any room.
+ */
 static void ran(struct hf_exchange *exchange, const struct hf_answer *answer)
 {
     struct call *call = exchange->user;
     call->answer = answer;
     bool is_long = answer->size > HF_SMALL;
-    if (is_long && !hf__exchange_reserve_long(exchange, answer->size)) overloaded(exchange);
-    else do_step(exchange, is_long, write_answer, write_aside, hf__exchange_done);
+    bool has_room = !is_long || hf__exchange_reserve_long(exchange, answer->size);
+    if (!has_room && hf__op_is_write(&call->op) && answer->code == 0) {
+        hf__exchange_count_answer(exchange, (int64_t)answer->size);
+        has_room = true;
+    }
+    if (has_room) do_step(exchange, is_long, write_answer, write_aside, hf__exchange_done);
+    else overloaded(exchange);
+}
+
+/* ---- listing tables ---- */
+
+static void list_more(struct hf_exchange *exchange);
+
+static void fail_list(struct hf_exchange *exchange)
+{
+    fail(exchange, HF_ERR_NO_MEMORY, "out of memory");
+}
+
+/*
+ * Names that the caller may not read are left out, also as the place to go on from. One more than
+ * wanted shows whether there are more.
+ */
+static void listed(struct hf_exchange *exchange, const struct hf_answer *answer)
+{
+    enum { MOST = 100 };
+    struct call *call = exchange->user;
+    size_t wanted = call->op.has_limit ? (size_t)call->op.limit : MOST;
+    if (answer->code != 0) {
+        ran(exchange, answer);
+        return;
+    }
+    for (size_t i = 0; i < answer->table_count && call->table_count <= wanted; i++) {
+        if (!hf__may_table(exchange, HF_RIGHT_READ, answer->tables[i])) continue;
+        call->tables = hf__arena_grow(&call->data, call->tables, call->table_count,
+                                      &call->table_capacity, sizeof *call->tables);
+        if (!call->tables) {
+            fail_list(exchange);
+            return;
+        }
+        call->tables[call->table_count++] = answer->tables[i];
+    }
+    if (answer->last_table.len > 0 && call->table_count <= wanted) {
+        call->op.start_table = answer->last_table;
+        list_more(exchange);
+        return;
+    }
+    struct hf_answer *whole = hf__arena_zalloc(&call->data, 1, sizeof *whole);
+    if (!whole) {
+        fail_list(exchange);
+        return;
+    }
+    *whole = *answer;
+    bool more = call->table_count > wanted;
+    whole->tables = call->tables;
+    whole->table_count = more ? wanted : call->table_count;
+    whole->last_table = more ? call->tables[wanted - 1] : hf__slice(NULL, 0);
+    ran(exchange, whole);
+}
+
+static void list_more(struct hf_exchange *exchange)
+{
+    struct call *call = exchange->user;
+    struct hf_op page = call->op;
+    page.has_limit = false;
+    hf__exchange_run_in(exchange, &call->data, &page, listed);
 }
 
 /* ---- the operation ---- */
@@ -148,16 +205,35 @@ static bool may_run(struct hf_exchange *exchange, const struct hf_op *op)
     return true;
 }
 
+static bool has_long_answer(const struct hf_op *op)
+{
+    bool shows = op->returns != HF_RETURN_NONE || op->old_on_failure;
+    return hf__op_is_write(op) && (shows || op->kind == HF_TRANSACT_WRITE);
+}
+
+static void free_data(struct hf_exchange *exchange, bool received)
+{
+    struct call *call = exchange->user;
+    (void)received;
+    hf__arena_free(&call->data);
+}
+
 static void perform(struct hf_exchange *exchange)
 {
     struct call *call = exchange->user;
+    call->op.caller = hf__slice_str(exchange->caller.owner);
+    exchange->finished = free_data;
     if (call->code != 0) {
         fail(exchange, call->code, call->error.message);
     } else if (!may_run(exchange, &call->op)) {
         hf__count(&exchange->service->metrics.refused_auth);
         fail(exchange, HF_ERR_DENIED, "permission denied by the rules of this service");
+    } else if (has_long_answer(&call->op) && !hf__exchange_has_room(exchange)) {
+        overloaded(exchange);
+    } else if (call->op.kind == HF_LIST_TABLES) {
+        list_more(exchange);
     } else {
-        hf__exchange_run(exchange, &call->op, ran);
+        hf__exchange_run_in(exchange, &call->data, &call->op, ran);
     }
 }
 

@@ -94,6 +94,12 @@ void hf__exchange_count_answer(struct hf_exchange *exchange, int64_t more)
     exchange->sending += more;
 }
 
+bool hf__exchange_has_room(const struct hf_exchange *exchange)
+{
+    return exchange->service->answer_bytes <= HF_ANSWERS_MAX &&
+           exchange->connection->address->answer_bytes <= HF_ANSWERS_MAX_TO_ADDRESS;
+}
+
 bool hf__exchange_reserve_long(struct hf_exchange *exchange, size_t size)
 {
     enum { COPIES = 3 }; /* as read and as written */
@@ -103,9 +109,7 @@ bool hf__exchange_reserve_long(struct hf_exchange *exchange, size_t size)
 bool hf__exchange_reserve(struct hf_exchange *exchange, int64_t size)
 {
     hf__exchange_count_answer(exchange, size - exchange->sending);
-    if (exchange->service->answer_bytes <= HF_ANSWERS_MAX &&
-        exchange->connection->address->answer_bytes <= HF_ANSWERS_MAX_TO_ADDRESS)
-        return true;
+    if (hf__exchange_has_room(exchange)) return true;
     hf__exchange_count_answer(exchange, -exchange->sending);
     return false;
 }

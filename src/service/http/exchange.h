@@ -137,6 +137,8 @@ void hf__exchange_aside(struct hf_exchange *exchange, void (*go)(struct hf_excha
  */
 bool hf__exchange_reserve(struct hf_exchange *exchange, int64_t size);
 bool hf__exchange_reserve_long(struct hf_exchange *exchange, size_t size);
+/* Whether there is any now. Before something that must be answered. */
+bool hf__exchange_has_room(const struct hf_exchange *exchange);
 void hf__answer_overloaded(struct hf_exchange *exchange);
 /*
  * Call on the loop before a body is read aside: what is made of it takes several times its room.
