@@ -149,8 +149,8 @@ static int check_effort(struct hf_execution *x)
                              "The aggregate size of the items in the transaction exceeds 4 MB");
     if (hf__x_is_tired(x))
         return hf__error_set(x->error, HF_ERR_VALIDATION,
-                             "The transaction has too many conditions on large items; use fewer of "
-                             "them, or several transactions");
+                             "The transaction reads and compares too much; use smaller items, "
+                             "fewer conditions or several transactions");
     return 0;
 }
 

@@ -84,6 +84,35 @@ class Keys(ServiceTest):
         self.assertEqual(call(service, "ListTables", {}, "AKIDREADER")["TableNames"], ["things"])
         self.assertLessEqual({"other", "things"}, set(call(service, "ListTables", {}, "AKIDROOT")["TableNames"]))
 
+    def test_a_list_of_tables_shows_nothing_of_others_also_page_by_page(self):
+        service = self.start("--access-keys", self.keys, "--rules", self.rules)
+        for name in ["aaa", "things", "zzz", *(f"other-{i:03}" for i in range(120))]:
+            self.assertEqual(call(service, "CreateTable", {**TABLE, "TableName": name}, "AKIDROOT").status, 200)
+        for body in [{}, {"Limit": 1}]:
+            answer = call(service, "ListTables", body, "AKIDREADER")
+            self.assertEqual((answer["TableNames"], answer.json.get("LastEvaluatedTableName")), (["things"], None))
+        names, last = [], None
+        for _ in range(200):
+            more = {"ExclusiveStartTableName": last} if last else {}
+            answer = call(service, "ListTables", {"Limit": 7, **more}, "AKIDROOT")
+            names += answer["TableNames"]
+            last = answer.json.get("LastEvaluatedTableName")
+            if not last:
+                break
+        self.assertEqual(names, sorted(set(names)))
+        self.assertGreaterEqual(len(names), 123)
+
+    def test_callers_do_not_meet_each_others_tokens(self):
+        service = self.start("--access-keys", self.keys)
+        call(service, "CreateTable", TABLE, "AKIDROOT")
+        for key, name in [("AKIDROOT", "a"), ("AKIDWRITER", "b"), ("AKIDROOT", "a")]:
+            answer = call(service, "TransactWriteItems", {"ClientRequestToken": "same", "TransactItems": [
+                {"Put": {"TableName": "things", "Item": {"id": {"S": name}}}}]}, key)
+            self.assertEqual(answer.status, 200, answer)
+        answer = call(service, "TransactWriteItems", {"ClientRequestToken": "same", "TransactItems": [
+            {"Put": {"TableName": "things", "Item": {"id": {"S": "c"}}}}]}, "AKIDWRITER")
+        self.assertIn("#IdempotentParameterMismatchException", answer["__type"])
+
     def test_without_rules_every_key_may_do_everything_and_other_apis_need_their_own(self):
         service = self.start("--access-keys", self.keys)
         self.assertEqual(call(service, "CreateTable", TABLE, "AKIDREADER").status, 200)
@@ -153,6 +182,20 @@ class Answers(ServiceTest):
         self.assertIn("#ValidationException", call(service, "CreateTable", stream)["__type"])
 
 
+class Tokens(ServiceTest):
+    def test_a_repeated_transaction_may_have_its_members_in_another_order(self):
+        service = self.start()
+        call(service, "CreateTable", TABLE)
+        for members in [["a", "b"], ["b", "a"]]:
+            answer = call(service, "TransactWriteItems", {"ClientRequestToken": "same", "TransactItems": [{"Update": {
+                "TableName": "things", "Key": {"id": {"S": "1"}}, "UpdateExpression": "SET m = :m ADD n :one",
+                "ExpressionAttributeValues": {":one": {"N": "1"},
+                                              ":m": {"M": {name: {"S": name} for name in members}}}}}]})
+            self.assertEqual(answer.status, 200, answer)
+        item = call(service, "GetItem", {"TableName": "things", "Key": {"id": {"S": "1"}}})["Item"]
+        self.assertEqual(item["n"], {"N": "1"})
+
+
 class Large(ServiceTest):
     def test_requests_have_up_to_sixteen_megabytes(self):
         service = self.start()
@@ -186,6 +229,80 @@ class Large(ServiceTest):
                            headers={"X-Amz-Target": "DynamoDB_20120810.PutItem", "Transfer-Encoding": "chunked"})
         self.assertEqual(connection.getresponse().status, 200)
         connection.close()
+
+    def fill(self, service, count, attributes):
+        for i in range(count):
+            answer = call(service, "PutItem", {"TableName": "things", "Item": {"id": {"S": f"{i:04}"}, **attributes}})
+            self.assertEqual(answer.status, 200, answer.text[:200])
+
+    def test_keys_that_were_not_processed_are_a_request_for_the_same_attributes(self):
+        service = self.start()
+        call(service, "CreateTable", TABLE)
+        self.fill(service, 45, {"shown": {"S": "x" * 390000}, "hidden": {"S": "secret"}})
+        request, got = {"things": {"Keys": [{"id": {"S": f"{i:04}"}} for i in range(45)],
+                                   "ProjectionExpression": "#s", "ExpressionAttributeNames": {"#s": "shown"}}}, []
+        rounds = 0
+        while request and rounds < 10:
+            answer = call(service, "BatchGetItem", {"RequestItems": request})
+            got += answer["Responses"].get("things", [])
+            request = answer["UnprocessedKeys"]
+            rounds += 1
+        self.assertGreater(rounds, 1)
+        self.assertEqual([set(item) for item in got], [{"shown"}] * 45)
+
+    def test_pages_end_and_transactions_are_refused_before_they_take_much_memory(self):
+        service = self.start()
+        index = {"IndexName": "by-kind", "KeySchema": [{"AttributeName": "kind", "KeyType": "HASH"}],
+                 "Projection": {"ProjectionType": "KEYS_ONLY"}}
+        call(service, "CreateTable", {**TABLE, "GlobalSecondaryIndexes": [index], "AttributeDefinitions": [
+            *TABLE["AttributeDefinitions"], {"AttributeName": "kind", "AttributeType": "S"}]})
+        self.fill(service, 60, {"kind": {"S": "a"}, "dense": {"L": [{"N": "1"}] * 90000}})
+        query = {"TableName": "things", "IndexName": "by-kind", "KeyConditionExpression": "kind = :k",
+                 "ExpressionAttributeValues": {":k": {"S": "a"}}}
+        count, last = 0, {}
+        for _ in range(60):
+            answer = call(service, "Query", {**query, **last})
+            count += answer["Count"]
+            if "LastEvaluatedKey" not in answer.json:
+                break
+            last = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+        self.assertEqual(count, 60)
+        gets = [{"Get": {"TableName": "things", "Key": {"id": {"S": f"{i:04}"}}}} for i in range(60)]
+        answer = call(service, "TransactGetItems", {"TransactItems": gets})
+        self.assertIn("exceeds 4 MB", answer["message"])
+        checks = [{"ConditionCheck": {**get["Get"], "ConditionExpression": " OR ".join(["contains(dense, :x)"] * 150),
+                                      "ExpressionAttributeValues": {":x": {"N": "2"}}}} for get in gets[:12]]
+        answer = call(service, "TransactWriteItems", {"TransactItems": checks})
+        self.assertIn("#ValidationException", answer["__type"])
+        grow = " , ".join(f"x{i} = list_append(dense, dense)" for i in range(90))
+        answer = call(service, "UpdateItem", {**gets[0]["Get"], "UpdateExpression": f"SET {grow}"})
+        self.assertIn("size", answer["message"])
+        with open(f"/proc/{service.process.pid}/status") as file:
+            peak = int(re.search(r"VmHWM:\s+(\d+)", file.read()).group(1)) // 1024
+        with open(f"/proc/{service.process.pid}/maps") as file:
+            if "san.so" not in file.read():  # sanitizers keep what is freed
+                self.assertLess(peak, 300)
+
+    def test_what_was_written_is_told_however_little_room_there_is(self):
+        service = self.start()
+        call(service, "CreateTable", TABLE)
+        self.fill(service, 1, {"data": {"S": "x" * 390000}, "n": {"N": "0"}})
+        body = json.dumps({"RequestItems": {"things": {"Keys": [{"id": {"S": "0000"}}]}}})
+        slow = []
+        for _ in range(140):  # callers who do not read their answers take all the room
+            connection = service.connect()
+            connection.request("POST", "/", body, {"X-Amz-Target": "DynamoDB_20120810.BatchGetItem"})
+            slow.append(connection)
+        add = {"TableName": "things", "Key": {"id": {"S": "0000"}}, "UpdateExpression": "ADD n :one",
+               "ExpressionAttributeValues": {":one": {"N": "1"}}, "ReturnValues": "ALL_NEW"}
+        with ThreadPoolExecutor(32) as pool:
+            answers = list(pool.map(lambda _: call(service, "UpdateItem", add).status, range(96)))
+        for connection in slow:
+            connection.close()
+        wait_until(lambda: call(service, "GetItem", {"TableName": "things", "Key": add["Key"]}).status == 200,
+                   what="room")
+        item = call(service, "GetItem", {"TableName": "things", "Key": add["Key"]})["Item"]
+        self.assertEqual(int(item["n"]["N"]), answers.count(200))
 
     def test_many_long_requests_at_once_are_served_or_told_to_try_again(self):
         service = self.start()

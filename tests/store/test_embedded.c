@@ -358,6 +358,42 @@ static bool enter_mount_namespace(void)
            write_text("/proc/self/uid_map", uid_map) && write_text("/proc/self/gid_map", gid_map);
 }
 
+static void note_done(struct hf_call *call)
+{
+    __atomic_store_n((bool *)call->user, true, __ATOMIC_RELEASE);
+}
+
+/* In one batch: a write, and a transaction that is refused because of it. Neither was committed. */
+static void refuse_by_what_was_not_written(struct hf_store *store, struct hf_value value)
+{
+    static const struct hf_operand by_key = {.is_path = true};
+    bool done[2] = {false, false};
+    struct hf_condition absent = {.op = HF_NOT_EXISTS, .count = 1};
+    struct hf_operand operand = by_key;
+    operand.path = hf__path(&arena, HF_LIT("key"));
+    absent.operands = &operand;
+    struct hf_op part = put("fresh", "");
+    part.item = hf__item_with(&arena, part.item, HF_LIT("large"), &value);
+    part.condition = &absent;
+    struct hf_op both = {.kind = HF_TRANSACT_WRITE, .parts = &part, .part_count = 1};
+    struct hf_call calls[2] = {{.op = part}, {.op = both}};
+    hf__store_cork(store, true);
+    for (int i = 0; i < 2; i++) {
+        calls[i].arena = &arena;
+        calls[i].done = note_done;
+        calls[i].user = &done[i];
+        hf__store_submit(store, &calls[i]);
+    }
+    hf__store_cork(store, false);
+    for (int i = 0; i < 2; i++)
+        for (int tries = 0; !__atomic_load_n(&done[i], __ATOMIC_ACQUIRE); tries++) {
+            CHILD_CHECK(tries < 5000);
+            usleep(1000);
+        }
+    CHILD_CHECK(calls[0].answer.code == HF_ERR_FULL);
+    CHILD_CHECK(calls[1].answer.code == HF_ERR_FULL);
+}
+
 static void fill_a_small_disk(void)
 {
     struct hf_error error = {0};
@@ -385,6 +421,7 @@ static void fill_a_small_disk(void)
     fprintf(stderr, "after %d writes: %s\n", written, answer.error.message);
     CHILD_CHECK(written > 2 && answer.code == HF_ERR_FULL);
     CHILD_CHECK(strstr(answer.error.message, path) && strstr(answer.error.message, "free space"));
+    refuse_by_what_was_not_written(store, hf__s(hf__slice(large, sizeof large)));
     for (int i = 0; i < written; i++) { /* what was answered is still there */
         snprintf(key, sizeof key, "k%d", i);
         CHILD_CHECK(exists(store, key));

@@ -6,7 +6,6 @@
 #include "base/crc32.h"
 #include "base/json_writer.h"
 #include "service/http/access_key.h"
-#include "service/http/connection.h"
 #include "service/service.h"
 #include "wire/answer.h"
 #include "wire/request.h"
@@ -108,11 +107,9 @@ static void ran(struct hf_exchange *exchange, const struct hf_answer *answer)
     struct call *call = exchange->user;
     call->answer = answer;
     bool is_long = answer->size > HF_SMALL;
-    bool has_room = !is_long || hf__exchange_reserve_long(exchange, answer->size);
-    if (!has_room && hf__op_is_write(&call->op) && answer->code == 0) {
-        hf__exchange_count_answer(exchange, (int64_t)answer->size);
-        has_room = true;
-    }
+    exchange->is_owed = hf__op_is_write(&call->op) && answer->code == 0;
+    bool has_room =
+        !is_long || hf__exchange_reserve_long(exchange, answer->size) || exchange->is_owed;
     if (has_room) do_step(exchange, is_long, write_answer, write_aside, hf__exchange_done);
     else overloaded(exchange);
 }

@@ -76,6 +76,7 @@ struct hf_exchange {
     struct hf_interval store_time; /* sent to the caller, if it is known */
     struct hf_slice fixed;         /* the answer, if it is not in `answer`; constant */
     bool tells_owner;              /* send the caller's id */
+    bool is_owed;                  /* a change was made: the answer needs no room */
     bool has_checksum;             /* it is known already: … */
     uint32_t checksum;             /* … of `answer` */
     struct hf_stream *stream;      /* the answer has no end: event.c */

@@ -38,10 +38,12 @@ static const char *phrase_of(int status)
     return "Unknown";
 }
 
-/* Small answers are always sent; large ones only within a limit. */
+/* Small answers are always sent, and those that are owed; large ones only within a limit. */
 static bool has_room(struct hf_exchange *exchange, int64_t size)
 {
-    return size <= HF_SMALL || hf__exchange_reserve(exchange, size);
+    if (size <= HF_SMALL || hf__exchange_reserve(exchange, size)) return true;
+    if (exchange->is_owed) hf__exchange_count_answer(exchange, size);
+    return exchange->is_owed;
 }
 
 /* The body; an error may replace it. */
