@@ -16,8 +16,8 @@
 #   make attack     run hostile clients against the release build while measuring a well-behaved one
 #   make sim        simulate SCHEDULES schedules (default 100000) per profile, on all cores
 #   make sim-mutants  check that the simulator catches every deliberate bug in the protocol
-#   make interop    run beside the original lock clients, on DynamoDB Local
-#   make endpoint   run published SDKs and lock clients on the service's DynamoDB API
+#   make interop    run beside the original lock clients, on DynamoDB Local and on the service's DynamoDB API
+#   make endpoint   compare the service's DynamoDB API with DynamoDB Local, and run published SDKs and lock clients on it
 #   make page       test the service's page in Chromium
 #   make openapi    test the service against its OpenAPI document, and clients generated from it
 #   make packaging  check manifests, templates, policies, alert rules, units, man pages and shell completion
@@ -26,7 +26,7 @@
 #   make clean      remove build/, including the test servers installed there
 #
 # JOBS=N limits the number of parallel jobs (default: all cores). ATTACK=… passes options to tests/attack/attack.py,
-# such as --short or --only NAME.
+# such as --short or --only NAME; DIFFERENTIAL=… to tests/endpoint/differential.py, such as --cases 10000 --seed 7.
 
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 10
@@ -76,6 +76,7 @@ endpoint:
 	@tools/setup endpoint
 	$(call build,dev,holdfast_command)
 	@tests/endpoint/build build/servers/endpoint
+	@tests/servers/with-dynamodb-local python3 tests/endpoint/differential.py --command build/dev/src/holdfast $(DIFFERENTIAL)
 	@tests/endpoint/run build/dev/src/holdfast
 
 packaging:

@@ -194,6 +194,11 @@ def outline(answer):
     return f"{answer.status} {answer.type} {text}".rstrip()
 
 
+def fault(answer):
+    """The outline, whatever the operator, the type and the parameter."""
+    return re.sub(r"\b(?:[A-Z][A-Z_]*|\w+Expression)\b", "…", outline(answer))
+
+
 def places(ours, theirs, path=""):
     """Paths at which two bodies differ."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
@@ -215,7 +220,7 @@ class Pair:
     def __init__(self, ours, theirs):
         self.ours = Server(ours)
         self.theirs = Server(theirs)
-        self.common = set()  # outlines of errors that both have given
+        self.common = set()  # faults that both have reported
         for server in (self.ours, self.theirs):
             for name in server.must("ListTables", {})["TableNames"]:
                 self.drop(server, name)
@@ -234,13 +239,13 @@ class Pair:
         if answers[0] != answers[1]:
             return Difference(operation, body, *answers)
         if answers[0].status != 200:
-            self.common.add(outline(answers[0]))
+            self.common.add(fault(answers[0]))
         return None
 
     def knows(self, answer, side):
         """Whether an error is one that both servers report. If each reports another, a request has several faults."""
         text = f"{answer.status} {answer.type}: {answer.message}"
-        return 400 <= answer.status < 500 and (outline(answer) in self.common or explained.is_worded(text, side))
+        return 400 <= answer.status < 500 and (fault(answer) in self.common or explained.is_worded(text, side))
 
     def contents(self, server, table, index=None):
         body = {"TableName": table.name, **({"IndexName": index} if index else {"ConsistentRead": True})}
@@ -308,6 +313,22 @@ class Pair:
                     if name not in {table.name for table in TABLES}:
                         self.drop(server, name)
 
+    def probe(self, difference):
+        """Leaves out one member after the other: without one of several faults, both may report another."""
+        if not isinstance(difference.request, dict):
+            return
+        for _, _, path in list(Generator.nodes(difference.request)):
+            if len(path) > 4:
+                continue
+            trial = copy.deepcopy(difference.request)
+            node = trial
+            for name in path[:-1]:
+                node = node[name]
+            del node[path[-1]]
+            self.compare(difference.operation, trial)
+            if difference.operation in WRITES:
+                self.check(difference.operation, trial)
+
     def shrink(self, difference):
         """The smallest part of a request that still differs in the same way, found by leaving out members."""
         kind, request = difference.kind(), difference.request
@@ -347,7 +368,10 @@ def run(pair, cases, seed):
             else:
                 found.append(difference)
     for difference in found:
-        if pair.knows(difference.ours, "ours") and pair.knows(difference.theirs, "theirs"):
+        sides = [(difference.ours, "ours"), (difference.theirs, "theirs")]
+        if all(400 <= answer.status < 500 for answer, _ in sides) and not all(pair.knows(*side) for side in sides):
+            pair.probe(difference)
+        if all(pair.knows(*side) for side in sides):
             known["several faults in one request: the order of checks is not documented"] += 1
         else:
             unknown[difference.kind()].append(difference)

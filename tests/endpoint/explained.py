@@ -77,8 +77,15 @@ TEXTS = [
     Text("text of a key that a query misses", "S: error-messages/query",
          V + "Query condition missed key schema element: .*", V + "Query condition missed key schema element:? ?.*"),
     Text("a segment must not be negative: DynamoDB Local tells the opposite", "L",
-         V + "1 validation error detected: Value '-.*' at 'segment' .* greater than or equal to 0",
-         V + "1 validation error detected: Value '-.*' at 'segment' .* less than or equal to 0"),
+         V + "1 validation error detected: Value '.*' at '(segment|totalSegments)' .* greater than or equal to [01]",
+         V + "1 validation error detected: Value '.*' at 'segment' .* less than or equal to -?[01]"),
+    Text("a path where a key condition wants a value, and a placeholder that nothing uses: two faults", "R: Query",
+         V + "Invalid condition in KeyConditionExpression: a key attribute must be compared with a value",
+         V + "Value provided in ExpressionAttribute(Names|Values) unused in expressions: .*"),
+    Text("any key may start a segment: a page may end with the key of an item of another one", "R: Scan, a page may end "
+         "before its limit", "200 .*", V + "The provided starting key is invalid.*"),
+    Text("the aggregate size of the items of a transaction is limited", "R: TransactWriteItems, TransactGetItems",
+         V + "The aggregate size of the items in the transaction exceeds 4 MB", "(200|400) .*"),
     Text("text of units that stay the same", "D: updateTable",
          V + "The provisioned throughput for the table will not change.*",
          V + "The requested throughput value equals the current value"),
@@ -177,7 +184,7 @@ def unasked(request, ours, theirs):
 def units(request, ours, theirs):
     """Units: an empty page and a missing item cost a minimal read, a transaction costs double, writes in a batch cost
     as much as alone. A: test_returnconsumedcapacity.py; R: TransactWriteItems. DynamoDB Local counts a Scan of an index
-    as one of its table.
+    as one of its table, and an entry whose numbers are spelled in another way as changed.
     """
     def visit(value):
         for name, below in list(value.items()) if isinstance(value, dict) else enumerate(value):
@@ -190,6 +197,9 @@ def units(request, ours, theirs):
             if {"RequestItems", "TransactItems"} & set(request) or body.get("empty") or body.get("ScannedCount") == 0:
                 visit({"": body.get("ConsumedCapacity", {})})
                 body.update({"units": "…"} if "units" in body else {})
+            if any(name in request for name in ("Item", "UpdateExpression", "AttributeUpdates")) and all(
+                    "ConsumedCapacity" in body for body in (ours, theirs)) and '"N' in json.dumps(request):
+                visit({"": body["ConsumedCapacity"]})
             scans_index = "IndexName" in request and not any("Key" in name for name in request)
             if "units" in body and (scans_index or "TotalSegments" in request):
                 body["units"] = "…"
