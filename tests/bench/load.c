@@ -2,11 +2,15 @@
  * A load: so many connections, each with one request under way, on one thread.
  *
  *   load PORT KIND CONNECTIONS SECONDS [PATH]
+ *   load PORT call CONNECTIONS SECONDS OPERATION BODY ITEMS
  *
  * KIND: get (PATH), v1, v2 (acquire and release of a lock per connection), redis (SET NX PX and a
  * script that deletes it), etcd (its lock API, through its JSON gateway), dynamodb (a conditional
  * PutItem and a DeleteItem in the table "bench"). Prints one line of JSON: operations (a pair is one)
  * per second, and the time of a pair.
+ *
+ * call: an operation of the DynamoDB API. In its body, @ is the connection, and ~ one of so many items
+ * by chance.
  *
  * handover: all connections want one lock of v2, and wait for it. The time is from when a release
  * was sent until the next one has its answer.
@@ -39,6 +43,8 @@ struct connection {
 
 static const char *kind, *path = "/";
 static char lease[64]; /* etcd's */
+static const char *operation, *template;
+static unsigned long items = 1;
 static struct connection connections[CONNECTIONS_MOST];
 static uint32_t *samples;
 static size_t sample_count, errors;
@@ -59,7 +65,7 @@ static bool is(const char *name)
 
 static int steps(void)
 {
-    return is("get") ? 1 : 2;
+    return is("get") || is("call") ? 1 : 2;
 }
 
 /* ---- requests ---- */
@@ -86,6 +92,33 @@ static void base64(const char *text, char *ret)
         *ret++ = i + 2 < len ? digits[bits & 63] : '=';
     }
     *ret = '\0';
+}
+
+static size_t dynamodb_post(char *ret, const char *target, const char *body)
+{
+    return (size_t)snprintf(
+        ret, ROOM,
+        "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-amz-json-1.0\r\n"
+        "X-Amz-Target: DynamoDB_20120810.%s\r\nX-Amz-Date: 20260101T000000Z\r\n"
+        "Authorization: AWS4-HMAC-SHA256 Credential=bench/20260101/us-east-1/dynamodb/"
+        "aws4_request, SignedHeaders=host;x-amz-date;x-amz-target, Signature=00\r\n"
+        "Content-Length: %zu\r\n\r\n%s",
+        target, strlen(body), body);
+}
+
+static size_t build_call(const struct connection *c, char *ret)
+{
+    static char body[ROOM / 2];
+    static unsigned long chance = 1;
+    size_t len = 0;
+    for (const char *at = template; *at && len < sizeof body - 64; at++) {
+        chance = chance * 6364136223846793005UL + 1442695040888963407UL;
+        if (*at == '@') len += (size_t)sprintf(body + len, "%d-%d", (int)getpid(), c->number);
+        else if (*at == '~') len += (size_t)sprintf(body + len, "%08lu", (chance >> 33) % items);
+        else body[len++] = *at;
+    }
+    body[len] = '\0';
+    return dynamodb_post(ret, operation, body);
 }
 
 static size_t build(const struct connection *c, char *ret)
@@ -124,15 +157,9 @@ static size_t build(const struct connection *c, char *ret)
                            "\"ConditionExpression\":\"attribute_not_exists(#k)\","
                            "\"ExpressionAttributeNames\":{\"#k\":\"key\"}}",
                  (int)getpid(), c->number);
-        return (size_t)snprintf(
-            ret, ROOM,
-            "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-amz-json-1.0\r\n"
-            "X-Amz-Target: DynamoDB_20120810.%s\r\nX-Amz-Date: 20260101T000000Z\r\n"
-            "Authorization: AWS4-HMAC-SHA256 Credential=bench/20260101/us-east-1/dynamodb/"
-            "aws4_request, SignedHeaders=host;x-amz-date;x-amz-target, Signature=00\r\n"
-            "Content-Length: %zu\r\n\r\n%s",
-            c->step ? "DeleteItem" : "PutItem", strlen(body), body);
+        return dynamodb_post(ret, c->step ? "DeleteItem" : "PutItem", body);
     }
+    if (is("call")) return build_call(c, ret);
     if (is("etcd")) {
         snprintf(name, sizeof name, "job-%d-%d", (int)getpid(), c->number);
         base64(name, encoded);
@@ -266,6 +293,13 @@ int main(int argc, char **argv)
     double seconds = strtod(argv[4], NULL);
     kind = argv[2];
     if (argc > 5) path = argv[5];
+    if (is("call")) {
+        if (argc < 8) return 64;
+        operation = argv[5];
+        template = argv[6];
+        items = strtoul(argv[7], NULL, 10);
+        if (items == 0 || strlen(template) > ROOM / 4) return 64;
+    }
     if (argc > 5 && is("etcd")) snprintf(lease, sizeof lease, "%s", argv[5]);
     if (count < 1 || count > CONNECTIONS_MOST) return 64;
     samples = calloc(SAMPLES_MOST, sizeof *samples);
