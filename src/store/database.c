@@ -454,8 +454,8 @@ static int64_t log_limit(const struct hf_database *db)
 /*
  * After each commit. A long log means few checkpoints, but it must not fill a small volume that has
  * little data. A log that has been moved into the file can begin again when nobody reads it, which
- * with many readers may take a while. So this is not tried after every commit; and if the log has
- * grown to twice its size, readers are kept out for a moment.
+ * with many readers may take a while. So this is not tried after every commit, and is done beside
+ * the writer; and if the log has grown to twice its size, readers are kept out for a moment.
  */
 static int keep_log_short(void *user, sqlite3 *handle, const char *name, int pages)
 {
@@ -465,11 +465,14 @@ static int keep_log_short(void *user, sqlite3 *handle, const char *name, int pag
     if (pages < EVERY || pages % EVERY >= WINDOW) return SQLITE_OK;
     int64_t limit = log_limit(db);
     if (pages < limit) return SQLITE_OK;
+    if (pages < 2 * limit) {
+        if (db->move_log) db->move_log(db->user);
+        else hf__database_checkpoint(db);
+        return SQLITE_OK;
+    }
     int patience_ms = db->busy_timeout_ms;
     db->busy_timeout_ms = PATIENCE_MS;
-    sqlite3_wal_checkpoint_v2(
-        handle, NULL, pages < 2 * limit ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_RESTART,
-        NULL, NULL);
+    sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
     db->busy_timeout_ms = patience_ms;
     return SQLITE_OK;
 }

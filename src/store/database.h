@@ -93,9 +93,12 @@ struct hf_database {
     struct hf_table table; /* the last one used, for the rest of a transaction */
     struct hf_arena table_memory;
     struct hf_buf scratch; /* for an item's JSON */
-    size_t longest;        /* item, as JSON, that is read here; 0: any */
-    bool declined;         /* one was longer, and was not */
+    size_t longest;        /* a read here: bytes of items, as JSON; 0: any */
+    bool declined;         /* one was longer, and was not done */
     bool has_chores;       /* there may be some; the writer's */
+    /* The writer's: moves the log into the file on another thread; NULL: there is none. */
+    void (*move_log)(void *user);
+    void *user;
 };
 
 /*

@@ -73,6 +73,11 @@ struct embedded {
     pthread_t readers[READERS];
     int reader_count;
     bool has_writer;
+    pthread_t mover; /* moves the log into the file */
+    bool has_mover;
+    bool moves; /* it has to */
+    pthread_cond_t moved;
+    struct hf_database mover_db;
     struct spare_reader spare_readers[SPARE_READERS];
 };
 
@@ -459,6 +464,47 @@ static void *run_reader(void *arg)
     return NULL;
 }
 
+/* ---- the log ---- */
+
+static bool await_move(struct embedded *e)
+{
+    pthread_mutex_lock(&e->mutex);
+    while ((!e->moves || e->paused) && !e->closing) pthread_cond_wait(&e->moved, &e->mutex);
+    bool goes_on = !e->closing;
+    e->moves = false;
+    if (goes_on) e->busy++;
+    pthread_mutex_unlock(&e->mutex);
+    return goes_on;
+}
+
+static void *run_mover(void *arg)
+{
+    struct embedded *e = arg;
+    struct hf_database *db = &e->mover_db;
+    struct hf_error error;
+    hf__thread_make_way();
+    while (await_move(e)) {
+        bool good = hf__place_verify(&e->place, &error) == 0;
+        if (good && !db->handle) good = hf__database_reopen(db, &e->writer_db, &error) == 0;
+        if (good) hf__database_checkpoint(db);
+        rest(e);
+    }
+    return NULL;
+}
+
+/* By the writer, after a commit. Most processes never write that much. */
+static void move_log(void *user)
+{
+    struct embedded *e = user;
+    pthread_mutex_lock(&e->mutex);
+    e->moves = true;
+    pthread_cond_signal(&e->moved);
+    pthread_mutex_unlock(&e->mutex);
+    if (e->has_mover) return;
+    e->has_mover = hf__thread_create(&e->mover, run_mover, e) == 0;
+    if (!e->has_mover) hf__database_checkpoint(&e->writer_db);
+}
+
 /* ---- the interface ---- */
 
 static void submit(struct hf_store *store, struct hf_call *call)
@@ -552,6 +598,7 @@ static void pause_store(struct hf_store *store, bool paused)
         if (pthread_cond_timedwait(&e->idle, &e->mutex, &until) != 0) break;
     pthread_cond_broadcast(&e->writes.filled);
     pthread_cond_broadcast(&e->reads.filled);
+    pthread_cond_broadcast(&e->moved);
     pthread_mutex_unlock(&e->mutex);
 }
 
@@ -593,6 +640,7 @@ static void destroy(struct embedded *e)
 {
     hf__bell_stop(&e->bell);
     hf__database_close(&e->writer_db);
+    hf__database_close(&e->mover_db);
     for (int i = 0; i < READERS; i++) hf__database_close(&e->reader_dbs[i]);
     for (int i = 0; i < SPARE_READERS; i++) {
         hf__database_close(&e->spare_readers[i].db);
@@ -603,6 +651,7 @@ static void destroy(struct embedded *e)
     pthread_cond_destroy(&e->writes.filled);
     pthread_cond_destroy(&e->reads.filled);
     pthread_cond_destroy(&e->idle);
+    pthread_cond_destroy(&e->moved);
     pthread_mutex_destroy(&e->mutex);
     hf__free(e->store.table);
     hf__free(e);
@@ -614,6 +663,7 @@ static void announce(struct embedded *e, bool *what)
     *what = true;
     pthread_cond_broadcast(&e->writes.filled);
     pthread_cond_broadcast(&e->reads.filled);
+    pthread_cond_broadcast(&e->moved);
     pthread_mutex_unlock(&e->mutex);
 }
 
@@ -624,6 +674,7 @@ static void close_store(struct hf_store *store)
     for (int i = 0; i < e->reader_count; i++) pthread_join(e->readers[i], NULL);
     announce(e, &e->draining);
     if (e->has_writer) pthread_join(e->writer, NULL);
+    if (e->has_mover) pthread_join(e->mover, NULL); /* the writer's to start */
     destroy(e);
 }
 
@@ -686,6 +737,7 @@ static struct embedded *new_engine(const struct hf_store_options *options)
     hf__cond_init(&e->writes.filled);
     hf__cond_init(&e->reads.filled);
     hf__cond_init(&e->idle);
+    hf__cond_init(&e->moved);
     hf__lanes_init(&e->writes.calls);
     hf__lanes_init(&e->reads.calls);
     e->timeline.lock_fd = -1;
@@ -705,6 +757,8 @@ static int open_engine(const char *path, const char *table, const struct hf_stor
     if (code == 0)
         code = hf__timeline_open(&e->timeline, &e->writer_db, e->store.clock, path != NULL,
                                  &e->store.log, reterr);
+    e->writer_db.move_log = move_log;
+    e->writer_db.user = e;
     if (code == 0 && path) code = hf__place_mark(&e->place, path, reterr);
     if (code == 0 && path && hf__database_has_moved(&e->writer_db)) /* before it was remembered */
         code = hf__error_set(reterr, HF_ERR_DAMAGED,

@@ -35,15 +35,18 @@ sqlite3_stmt *hf__x_prepare(struct hf_execution *x, enum hf_statement which,
     return statement;
 }
 
+int hf__x_decline(struct hf_execution *x)
+{
+    x->db->declined = true;
+    return hf__error_set(x->error, HF_ERR_LIMIT, "this is to be read elsewhere");
+}
+
 /* The item of the current row; what is stored was checked when it came in. */
 int hf__x_item(struct hf_execution *x, sqlite3_stmt *row, struct hf_item *ret)
 {
     struct hf_slice column = hf__column(row, 0);
     struct hf_error why;
-    if (x->db->longest && column.len > x->db->longest) {
-        x->db->declined = true;
-        return hf__error_set(x->error, HF_ERR_LIMIT, "this item is to be read elsewhere");
-    }
+    if (x->db->longest && column.len > x->db->longest) return hf__x_decline(x);
     struct hf_slice json = hf__arena_copy(x->arena, column);
     if (x->arena->failed) return hf__error_no_memory(x->error);
     int code = hf__item_from_json(x->arena, json, ret, &why);

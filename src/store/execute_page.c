@@ -210,6 +210,7 @@ static int look_at_row(struct hf_execution *x, const struct hf_index *index, sql
     int code = hf__x_item(x, row, &item);
     if (code != 0 || is_stale(x, index, row, item)) return code;
     hf__x_effort(x, hf__column(row, 0).len, item);
+    if (x->db->longest && x->effort->looked > x->db->longest) return hf__x_decline(x);
     if (wanted) code = take_row(x, index, item, page);
     if (code != 0) return code;
     *ret_last = (x->op->has_limit && page->seen >= x->op->limit) || page->size > most ||

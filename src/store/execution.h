@@ -76,6 +76,8 @@ int hf__x_columns(struct hf_execution *x, struct hf_item item, struct hf_columns
 sqlite3_stmt *hf__x_prepare(struct hf_execution *x, enum hf_statement which,
                             const struct hf_columns *key);
 int hf__x_item(struct hf_execution *x, sqlite3_stmt *row, struct hf_item *ret);
+/* The error of a read that is too long for this connection. */
+int hf__x_decline(struct hf_execution *x);
 bool hf__x_expiry(const struct hf_execution *x, struct hf_item item, int64_t *ret);
 int hf__x_get_item(struct hf_execution *x);
 int hf__x_put_item(struct hf_execution *x);

@@ -115,9 +115,15 @@ int hf__store_line(const struct hf_store *store)
     return store->engine->line ? store->engine->line(store) : -1;
 }
 
+/* Perhaps; the engine finds out. */
+static bool is_short(const struct hf_op *op)
+{
+    return op->kind == HF_GET_ITEM || op->kind == HF_QUERY;
+}
+
 bool hf__store_read_here(struct hf_store *store, struct hf_call *call)
 {
-    if (!store->engine->read_here || call->op.kind != HF_GET_ITEM) return false;
+    if (!store->engine->read_here || !is_short(&call->op)) return false;
     struct hf_mailbox *mailbox = call->mailbox;
     prepare(store, call);
     call->mailbox = NULL; /* it is called back here */

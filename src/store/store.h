@@ -98,8 +98,8 @@ int hf__store_describe(struct hf_store *store, struct hf_store_info *ret, struct
 uint64_t hf__store_submit(struct hf_store *store, struct hf_call *call);
 
 /*
- * Reads one item on this thread, if the engine can do so without waiting for others: `done` is then
- * called before this returns. False: nothing happened; submit it.
+ * Gets an item, or queries for a few, on this thread, if the engine can do so in a moment and without
+ * waiting for others: `done` is then called before this returns. False: nothing happened; submit it.
  */
 bool hf__store_read_here(struct hf_store *store, struct hf_call *call);
 

@@ -433,7 +433,7 @@ int hf__sigv4_verify(const struct hf_sigv4_request *request, const struct hf_sig
 {
     struct claim claim;
     struct hf_slice secret;
-    int64_t unix_s;
+    int64_t unix_s = 0;
     *ret = (struct hf_sigv4_verdict){0};
     int code = read_claim(request, &claim, &unix_s, &ret->fault, reterr);
     if (code != 0) return code;
