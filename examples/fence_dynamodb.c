@@ -6,43 +6,10 @@
  * Usage: fence_dynamodb REGION ENDPOINT TABLE, with AWS_ACCESS_KEY_ID and
  * AWS_SECRET_ACCESS_KEY in the environment.
  */
-#include <curl/curl.h>
 #include <holdfast.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-static size_t ignore(char *data, size_t size, size_t count, void *user)
-{
-    (void)data, (void)user;
-    return size * count;
-}
-
-/* The HTTP status of an UpdateItem: 200 it was written, 400 its condition failed. */
-static long update_item(const char *region, const char *endpoint, const char *body)
-{
-    char credentials[256], sign[128];
-    const char *id = getenv("AWS_ACCESS_KEY_ID"), *secret = getenv("AWS_SECRET_ACCESS_KEY");
-    snprintf(credentials, sizeof credentials, "%s:%s", id ? id : "", secret ? secret : "");
-    snprintf(sign, sizeof sign, "aws:amz:%s:dynamodb", region);
-    CURL *curl = curl_easy_init();
-    struct curl_slist *headers =
-        curl_slist_append(NULL, "Content-Type: application/x-amz-json-1.0");
-    headers = curl_slist_append(headers, "X-Amz-Target: DynamoDB_20120810.UpdateItem");
-    curl_easy_setopt(curl, CURLOPT_URL, endpoint);
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
-    curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, sign);
-    curl_easy_setopt(curl, CURLOPT_USERPWD, credentials);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT, 10L);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, ignore);
-    long status = 0;
-    if (curl_easy_perform(curl) == CURLE_OK)
-        curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    curl_slist_free_all(headers);
-    curl_easy_cleanup(curl);
-    return status;
-}
+#include "dynamodb.h"
 
 static long write_fenced(const char *region, const char *endpoint, const char *table,
                          const char *value, long long token)
@@ -55,7 +22,7 @@ static long write_fenced(const char *region, const char *endpoint, const char *t
              "\"ExpressionAttributeNames\":{\"#v\":\"value\",\"#f\":\"fence\"},"
              "\"ExpressionAttributeValues\":{\":v\":{\"S\":\"%s\"},\":f\":{\"N\":\"%lld\"}}}",
              table, value, token);
-    return update_item(region, endpoint, body);
+    return dynamodb_post("UpdateItem", region, endpoint, body);
 }
 
 int main(int argc, char **argv)
