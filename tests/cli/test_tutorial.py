@@ -40,7 +40,7 @@ TEXTS = {
                         "# a systemd unit"],
     "docs/OPERATIONS.md": ["period  = lease / 4"],
     "docs/PROTOCOL.md": ["1,000,000 schedules"],
-    "docs/RECIPES.md": ["env:", "# /etc/cron.d/sync", "# /etc/systemd/system/sync"],
+    "docs/RECIPES.md": ["env:", "import boto3", "# /etc/cron.d/sync", "# /etc/systemd/system/sync"],
 }
 
 # The code around an example in C that is not a whole program.
