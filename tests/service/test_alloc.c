@@ -1240,10 +1240,12 @@ static int count_items(const char *where)
 static void check_whole(int before, int after, int in_index)
 {
     int items = count_items("");
-    int old = count_items(",\"IndexName\":\"by-id\",\"KeyConditions\":{\"g\":{\"ComparisonOperator\":"
-                          "\"EQ\",\"AttributeValueList\":[{\"S\":\"old\"}]}}");
-    int new = count_items(",\"IndexName\":\"by-id\",\"KeyConditions\":{\"g\":{\"ComparisonOperator\":"
-                          "\"EQ\",\"AttributeValueList\":[{\"S\":\"new\"}]}}");
+    int old =
+        count_items(",\"IndexName\":\"by-id\",\"KeyConditions\":{\"g\":{\"ComparisonOperator\":"
+                    "\"EQ\",\"AttributeValueList\":[{\"S\":\"old\"}]}}");
+    int new =
+        count_items(",\"IndexName\":\"by-id\",\"KeyConditions\":{\"g\":{\"ComparisonOperator\":"
+                    "\"EQ\",\"AttributeValueList\":[{\"S\":\"new\"}]}}");
     bool done = items == after && old == 0 && new == in_index;
     bool undone = items == before && old == 1 && new == 0;
     if (trial.reply.status == 200 ? !done : !done && !undone)
@@ -1278,8 +1280,8 @@ static void check_transact_refused(void)
 static void check_update_table(void)
 {
     char body[256];
-    snprintf(body, sizeof body, "{\"TableName\":\"%s\",\"IndexName\":\"by-id\",\"Select\":\"COUNT\"}",
-             trial.lock);
+    snprintf(body, sizeof body,
+             "{\"TableName\":\"%s\",\"IndexName\":\"by-id\",\"Select\":\"COUNT\"}", trial.lock);
     int status = dynamo_call("Scan", body);
     if (status == 200 ? !strstr(last.body, "\"Count\":1") : trial.reply.status == 200)
         complain("%s, allocation %zu: answered %d, and the index: %d %s", trial.what, trial.n,

@@ -236,8 +236,8 @@ TEST(a_malformed_item_in_the_file_is_an_error_not_a_crash)
 
 TEST(a_change_of_a_table_that_fails_changes_nothing)
 {
-    static const struct hf_index unknown = {.name = {"unknown", 7}, .global = true};
-    static const struct hf_index_change change = {HF_INDEX_DELETE, unknown};
+    static const struct hf_index_change change = {
+        .kind = HF_INDEX_DELETE, .index = {.name = {"unknown", 7}, .global = true}};
     static const struct hf_table_wishes wishes = {
         .has_billing = true, .changes = &change, .change_count = 1};
     struct hf_answer answer;

@@ -46,9 +46,9 @@ static int take_line(struct hf_access_keys *keys, char *line, struct hf_error *r
     if (!word[1] || word[2])
         return hf__error_set(reterr, HF_ERR_INVALID, "expected ACCESS_KEY_ID SECRET_ACCESS_KEY");
     if (!is_id(word[0]))
-        return hf__error_set(reterr, HF_ERR_INVALID,
-                             "an access key id must have at most %d characters, and no / , or =",
-                             ID_MOST);
+        return hf__error_set(
+            reterr, HF_ERR_INVALID,
+            "an access key id must have at most %d characters, and no / , or =", ID_MOST);
     if (strlen(word[1]) < SECRET_LEAST)
         return hf__error_set(reterr, HF_ERR_INVALID,
                              "a secret access key must have at least %d characters", SECRET_LEAST);
