@@ -21,7 +21,7 @@ static struct {
     pthread_cond_t filled, written;
     char *queue, *writing;
     size_t len;
-    bool running, stopping, idle, json;
+    bool running, stopped, idle, json;
     uint64_t told; /* of logger_dropped */
     char rooms[2][ROOM];
 } logger = {.mutex = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER};
@@ -79,21 +79,17 @@ static void *run(void *user)
         }
         logger.idle = true;
         pthread_cond_broadcast(&logger.written);
-        if (logger.stopping) break;
         pthread_cond_wait(&logger.filled, &logger.mutex);
     }
-    logger.running = false;
-    pthread_cond_broadcast(&logger.written);
-    pthread_mutex_unlock(&logger.mutex);
-    return NULL;
+    return NULL; /* it ends with the process */
 }
 
-/* False: an earlier thread is still blocked in a write, and will continue. */
+/* False: there is an earlier thread, perhaps blocked in a write, which continues. */
 static bool is_needed(void)
 {
     pthread_mutex_lock(&logger.mutex);
     bool needed = !logger.running;
-    logger.stopping = false;
+    logger.stopped = false;
     pthread_mutex_unlock(&logger.mutex);
     return needed;
 }
@@ -118,7 +114,7 @@ int logger_start(bool json)
 bool logger_is_running(void)
 {
     pthread_mutex_lock(&logger.mutex);
-    bool running = logger.running;
+    bool running = logger.running && !logger.stopped;
     pthread_mutex_unlock(&logger.mutex);
     return running;
 }
@@ -126,7 +122,7 @@ bool logger_is_running(void)
 void logger_put(const char *line)
 {
     pthread_mutex_lock(&logger.mutex);
-    bool running = logger.running;
+    bool running = logger.running && !logger.stopped;
     if (running && !add(line, strlen(line)))
         __atomic_fetch_add(&logger_dropped, 1, __ATOMIC_RELAXED);
     if (running) pthread_cond_signal(&logger.filled);
@@ -138,10 +134,9 @@ void logger_stop(void)
 {
     struct timespec until = hf__deadline_in(STOP_MS);
     pthread_mutex_lock(&logger.mutex);
-    logger.stopping = true;
-    pthread_cond_signal(&logger.filled);
-    while (logger.running) {
+    while (logger.running && !(logger.idle && logger.len == 0)) {
         if (pthread_cond_timedwait(&logger.written, &logger.mutex, &until) != 0) break;
     }
+    logger.stopped = true;
     pthread_mutex_unlock(&logger.mutex);
 }

@@ -145,6 +145,10 @@ struct hf_op {
     bool ttl_enabled;              /* UPDATE_TTL */
     struct hf_slice ttl_attribute; /* UPDATE_TTL */
 
+    /* Others may see it before it is durable; its own answer still comes after. For what only gives
+     * something up. */
+    bool early;
+
     /* How hard to try; 0 is the store's default. Not part of the request on the wire. */
     int attempts;
     int timeout_ms;

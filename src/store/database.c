@@ -441,6 +441,27 @@ void hf__database_checkpoint(struct hf_database *db)
     sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 }
 
+int hf__database_set_durable(struct hf_database *db, bool durable, struct hf_error *reterr)
+{
+    if (db->is_lax == !durable) return 0;
+    int code = exec(db, durable ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL",
+                    "write to", reterr);
+    if (code == 0) db->is_lax = !durable;
+    return code;
+}
+
+int hf__database_sync(struct hf_database *db, struct hf_error *reterr)
+{
+    sqlite3_file *log = NULL;
+    int result = sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    if (result == SQLITE_OK && log && log->pMethods)
+        result = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+    else result = SQLITE_IOERR_FSYNC;
+    if (result == SQLITE_OK) return 0;
+    return hf__error_set(reterr, HF_ERR_IO, "cannot sync the log of %s: %s", db->name,
+                         sqlite3_errstr(result));
+}
+
 /* How many pages the log may have: a megabyte, or four times the data, and 16 MB at most. */
 static int64_t log_limit(const struct hf_database *db)
 {
@@ -454,19 +475,20 @@ static int64_t log_limit(const struct hf_database *db)
 /*
  * After each commit. A long log means few checkpoints, but it must not fill a small volume that has
  * little data. A log that has been moved into the file can begin again when nobody reads it, which
- * with many readers may take a while. So this is not tried after every commit, and is done beside
- * the writer; and if the log has grown to twice its size, readers are kept out for a moment.
+ * with many readers may take a while. So this is not tried after every commit, and for a long log
+ * it is done beside the writer; and if the log has grown to twice its size, readers are kept out for
+ * a moment.
  */
 static int keep_log_short(void *user, sqlite3 *handle, const char *name, int pages)
 {
-    enum { EVERY = 256, WINDOW = 16, PATIENCE_MS = 50 };
+    enum { EVERY = 256, WINDOW = 16, PATIENCE_MS = 50, SHORT = 1024 };
     struct hf_database *db = user;
     (void)name;
     if (pages < EVERY || pages % EVERY >= WINDOW) return SQLITE_OK;
     int64_t limit = log_limit(db);
     if (pages < limit) return SQLITE_OK;
     if (pages < 2 * limit) {
-        if (db->move_log) db->move_log(db->user);
+        if (db->move_log && limit > SHORT) db->move_log(db->user);
         else hf__database_checkpoint(db);
         return SQLITE_OK;
     }

@@ -95,6 +95,7 @@ struct hf_database {
     struct hf_buf scratch; /* for an item's JSON */
     size_t longest;        /* a read here: bytes of items, as JSON; 0: any */
     bool declined;         /* one was longer, and was not done */
+    bool is_lax;           /* commits are not durable by themselves */
     bool has_chores;       /* there may be some; the writer's */
     /* The writer's: moves the log into the file on another thread; NULL: there is none. */
     void (*move_log)(void *user);
@@ -131,6 +132,13 @@ bool hf__database_has_moved(struct hf_database *db);
 
 /* Moves the log into the file as far as nobody reads it, so that its room can be used again. */
 void hf__database_checkpoint(struct hf_database *db);
+
+/*
+ * Whether a commit is durable when it returns, as usual; otherwise others see it at once, and
+ * hf__database_sync makes it durable. Not within a transaction.
+ */
+int hf__database_set_durable(struct hf_database *db, bool durable, struct hf_error *reterr);
+int hf__database_sync(struct hf_database *db, struct hf_error *reterr);
 
 /* Ends a transaction that is open; harmless when none is. */
 void hf__database_rollback(struct hf_database *db);

@@ -61,6 +61,7 @@ struct embedded {
     pthread_t corker;
     struct spare_reader
         *reading;  /* the corker's: a read transaction that is open until it uncorks */
+    bool warms;    /* the writer gets ready, since somebody waits to write */
     bool closing;  /* the readers end */
     bool draining; /* … and have ended: the writer completes what is left, and ends */
     int sweep_period_ms;
@@ -230,6 +231,22 @@ static bool changes_anything(const struct hf_list *batch)
     return false;
 }
 
+/*
+ * A batch that only gives something up is seen by others at once: who waits for it may begin while
+ * it is being synced. Should the power fail meanwhile, nobody was told of it, and what others have
+ * done since is either lost as well or, being synced behind it in the same log, has made it durable.
+ */
+static bool is_early(const struct embedded *e, const struct hf_list *batch)
+{
+    bool any = false;
+    for (const struct hf_list *node = batch->next; node != batch; node = node->next) {
+        const struct hf_op *op = &HF_CONTAINER(node, struct hf_call, node)->op;
+        if (hf__op_is_write(op) && !op->early) return false;
+        any |= op->early;
+    }
+    return any && e->timeline.lock_fd >= 0; /* a file */
+}
+
 /* Waiters may poll now. */
 static void ring(struct embedded *e)
 {
@@ -238,11 +255,12 @@ static void ring(struct embedded *e)
 }
 
 /* One transaction. HF_ERR_FULL: nothing was written. */
-static int try_batch(struct embedded *e, struct hf_list *batch, bool is_last_try,
+static int try_batch(struct embedded *e, struct hf_list *batch, bool early, bool is_last_try,
                      struct hf_error *reterr)
 {
     hf__database_forget(&e->writer_db);
     int code = hf__place_verify(&e->place, reterr);
+    if (code == 0) code = hf__database_set_durable(&e->writer_db, !early, reterr);
     if (code == 0) code = hf__database_run(&e->writer_db, HF_SQL_BEGIN_WRITE, reterr);
     if (code == 0) {
         code = hf__timeline_write_down(&e->timeline, &e->writer_db, boot_us(e), reterr);
@@ -261,16 +279,19 @@ static void write_batch(struct embedded *e, struct hf_list *batch)
     struct hf_error error = {0};
     begin_batch(e, batch);
     if (hf__list_empty(batch)) return;
-    int code = try_batch(e, batch, false, &error);
+    bool early = is_early(e, batch);
+    int code = try_batch(e, batch, early, false, &error);
     if (code == HF_ERR_FULL) { /* perhaps only of a log that could begin again */
         hf__database_checkpoint(&e->writer_db);
         begin_batch(e, batch);
         error = (struct hf_error){0};
-        code = try_batch(e, batch, true, &error);
+        code = try_batch(e, batch, early, true, &error);
     }
     struct hf_mailbox *last = NULL;
     /* Before any caller is answered, since a caller may end the process then. */
     if (code == 0 && changes_anything(batch)) ring(e);
+    if (code == 0 && early && hf__database_sync(&e->writer_db, &error) != 0)
+        code = error.code = HF_ERR_OUTCOME_UNKNOWN;
     for (struct hf_list *node; (node = hf__list_pop(batch)) != NULL;) {
         struct hf_call *call = HF_CONTAINER(node, struct hf_call, node);
         if (code != 0 && !call->answer.at_once) { /* it rests on what others have written here */
@@ -296,6 +317,7 @@ static bool work(struct embedded *e, own_work_fn go, const char *what)
     int64_t boot = boot_us(e);
     int64_t now = hf__timeline_at(&e->timeline, boot).lo_unix_us;
     int code = hf__place_verify(&e->place, &error);
+    if (code == 0) code = hf__database_set_durable(&e->writer_db, true, &error);
     if (code == 0) code = hf__database_run(&e->writer_db, HF_SQL_BEGIN_WRITE, &error);
     if (code == 0) code = go(&e->writer_db, now, &more, &error);
     /* What was deleted must stay in the past, also after a reboot with a wrong clock. */
@@ -313,7 +335,8 @@ static bool take_batch(struct embedded *e, struct queue *queue, const struct tim
 {
     hf__list_init(ret);
     pthread_mutex_lock(&e->mutex);
-    while ((queue->calls.count == 0 || e->paused) && !e->closing) {
+    while ((queue->calls.count == 0 || e->paused) && !e->closing &&
+           !(e->warms && queue == &e->writes)) {
         if (!until) pthread_cond_wait(&queue->filled, &e->mutex);
         else if (pthread_cond_timedwait(&queue->filled, &e->mutex, until) == ETIMEDOUT) break;
     }
@@ -343,6 +366,22 @@ static bool may_work(struct embedded *e)
     if (may) e->busy++;
     pthread_mutex_unlock(&e->mutex);
     return may;
+}
+
+/*
+ * The first sync of a file that SQLite has opened also syncs its directory. Who waits for a lock has
+ * time for that before; the next holder has not.
+ */
+static void warm_up(struct embedded *e)
+{
+    pthread_mutex_lock(&e->mutex);
+    bool warms = e->warms && !e->paused && !e->closing;
+    e->warms = false;
+    if (warms) e->busy++;
+    pthread_mutex_unlock(&e->mutex);
+    if (!warms) return;
+    hf__database_sync(&e->writer_db, NULL);
+    rest(e);
 }
 
 static bool is_closing(struct embedded *e)
@@ -396,6 +435,7 @@ static void *run_writer(void *arg)
             write_batch(e, &batch);
             rest(e);
         }
+        warm_up(e);
         bool sweeps = is_past(&next_sweep);
         if (!db->has_chores && !sweeps) continue;
         works = may_work(e);
@@ -622,6 +662,10 @@ static bool listen_to(struct hf_store *store, struct hf_hint *hint)
 {
     struct embedded *e = (struct embedded *)store;
     bool is_file = e->timeline.lock_fd >= 0;
+    pthread_mutex_lock(&e->mutex);
+    e->warms = is_file;
+    pthread_cond_signal(&e->writes.filled);
+    pthread_mutex_unlock(&e->mutex);
     return hf__bell_listen(&e->bell, is_file ? hf__place_open_file(&e->place) : NULL, hint);
 }
 
