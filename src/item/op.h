@@ -161,7 +161,7 @@ struct hf_table_info {
     struct hf_slice status; /* "ACTIVE", … */
     struct hf_key_schema schema;
     int64_t item_count; /* may lag behind; -1: not counted */
-    int64_t size_bytes;
+    int64_t size_bytes; /* likewise */
     bool on_demand;
     int64_t read_units;
     int64_t write_units;

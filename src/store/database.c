@@ -1,6 +1,7 @@
 #include "store/database.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@ enum {
     APPLICATION_ID = 0x68666474, /* "hfdt" */
     SCHEMA_VERSION = 2,
     LONGEST_PAUSE_US = 8000,
+    LOG_BYTE = 3, /* of PATH-open; see timeline.c and line.c for others */
 };
 
 /*
@@ -77,8 +79,10 @@ static const char *const texts[HF_SQL_COUNT] = {
         " write_units, ttl_attribute, created_unix_ms, spec)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, '', ?8, ?9)",
     [HF_SQL_TABLE_DELETE] = "DELETE FROM tables WHERE id = ?1",
-    [HF_SQL_TABLE_COUNT] = "SELECT count(*), coalesce(sum(length(item)), 0) FROM"
-                           " (SELECT item FROM items WHERE table_id = ?1 LIMIT ?2)",
+    [HF_SQL_TABLE_COUNT] =
+        "SELECT count(*), coalesce(sum(length(item)), 0) FROM items WHERE table_id = ?1",
+    [HF_SQL_TABLE_COUNT_SOME] =
+        "SELECT count(*), -1 FROM (SELECT 1 FROM items WHERE table_id = ?1 LIMIT ?2)",
     /* Each _SOME deletes so many of the first rows if there are more, and otherwise none. */
     [HF_SQL_TABLE_ITEMS_SOME] =
         "DELETE FROM items WHERE table_id = ?1 AND (pk, sk) <"
@@ -140,7 +144,8 @@ static const char *const texts[HF_SQL_COUNT] = {
     [HF_SQL_TOKEN_INSERT] =
         "INSERT OR REPLACE INTO tokens(token, fingerprint, made_unix_ms) VALUES (?1, ?2, ?3)",
     [HF_SQL_TOKENS_DELETE] = "DELETE FROM tokens WHERE made_unix_ms <= ?1",
-    [HF_SQL_CHORE_GET] = "SELECT id, kind, table_id, slot, pk, sk FROM chores ORDER BY id LIMIT 1",
+    [HF_SQL_CHORE_GET] =
+        "SELECT id, kind, table_id, slot, pk, sk FROM chores WHERE id > ?1 ORDER BY id LIMIT 1",
     [HF_SQL_CHORE_INSERT] =
         "INSERT INTO chores(kind, table_id, slot, pk, sk) VALUES (?1, ?2, ?3, ?4, ?5)",
     [HF_SQL_CHORE_MOVE] = "UPDATE chores SET pk = ?2, sk = ?3 WHERE id = ?1",
@@ -153,6 +158,17 @@ static const char *const texts[HF_SQL_COUNT] = {
     [HF_SQL_META_SET] = "INSERT OR REPLACE INTO meta(name, value) VALUES (?1, ?2)",
     [HF_SQL_META_RAISE] = "UPDATE meta SET value = max(value, ?2) WHERE name = ?1",
 };
+
+/* ---- the log ---- */
+
+/* A byte of PATH-open that no other lock covers; it belongs to this open file. */
+static bool lock_log(struct hf_database *db, short type)
+{
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = LOG_BYTE, .l_len = 1};
+    if (fcntl(db->lock_fd, F_OFD_SETLK, &lock) != 0) return false;
+    db->has_log = type != F_UNLCK;
+    return true;
+}
 
 /* ---- errors ---- */
 
@@ -252,6 +268,7 @@ void hf__database_forget(struct hf_database *db)
 void hf__database_rollback(struct hf_database *db)
 {
     if (!sqlite3_get_autocommit(db->handle)) hf__database_run(db, HF_SQL_ROLLBACK, NULL);
+    if (db->has_log) lock_log(db, F_UNLCK);
 }
 
 void hf__bind_blob(sqlite3_stmt *statement, int index, struct hf_slice bytes)
@@ -283,7 +300,8 @@ static int wait_for_lock(void *user, int count)
     struct hf_database *db = user;
     int64_t now = hf__clock_boot_us(&hf__clock_system);
     if (count == 0) db->busy_since_us = now;
-    if (now - db->busy_since_us > (int64_t)db->busy_timeout_ms * 1000) return 0;
+    int most_ms = db->patience_ms ? db->patience_ms : db->busy_timeout_ms;
+    if (now - db->busy_since_us > (int64_t)most_ms * 1000) return 0;
     int64_t longest_us = 200 + (now - db->busy_since_us) / 16;
     if (longest_us > LONGEST_PAUSE_US) longest_us = LONGEST_PAUSE_US;
     usleep((useconds_t)(50 + hf__random_u64() % (uint64_t)longest_us));
@@ -436,9 +454,25 @@ bool hf__database_has_moved(struct hf_database *db)
     return moved;
 }
 
+int hf__database_begin_write(struct hf_database *db, struct hf_error *reterr)
+{
+    int code = hf__database_run(db, HF_SQL_BEGIN_WRITE, reterr);
+    if (code != 0 || db->lock_fd < 0) return code;
+    for (int count = 0; !lock_log(db, F_WRLCK); count++) {
+        if (wait_for_lock(db, count)) continue;
+        hf__database_rollback(db);
+        return hf__error_set(reterr, HF_ERR_BUSY,
+                             "cannot write to %s: another process keeps it locked", db->name);
+    }
+    return 0;
+}
+
 void hf__database_checkpoint(struct hf_database *db)
 {
+    bool had_log = db->has_log;
+    if (db->lock_fd >= 0 && !had_log && !lock_log(db, F_WRLCK)) return;
     sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    if (db->has_log && !had_log) lock_log(db, F_UNLCK);
 }
 
 int hf__database_set_durable(struct hf_database *db, bool durable, struct hf_error *reterr)
@@ -475,34 +509,34 @@ static int64_t log_limit(const struct hf_database *db)
 /*
  * After each commit. A long log means few checkpoints, but it must not fill a small volume that has
  * little data. A log that has been moved into the file can begin again when nobody reads it, which
- * with many readers may take a while. So this is not tried after every commit, and for a long log
- * it is done beside the writer; and if the log has grown to twice its size, readers are kept out for
- * a moment.
+ * with many readers may take a while. So this is not tried after every commit; and if the log has
+ * grown to twice its size, readers are kept out for a moment.
  */
 static int keep_log_short(void *user, sqlite3 *handle, const char *name, int pages)
 {
-    enum { EVERY = 256, WINDOW = 16, PATIENCE_MS = 50, SHORT = 1024 };
+    enum { EVERY = 256, PATIENCE_MS = 50 };
     struct hf_database *db = user;
     (void)name;
-    if (pages < EVERY || pages % EVERY >= WINDOW) return SQLITE_OK;
+    if (db->lock_fd < 0) return SQLITE_OK; /* the file is still being opened */
+    if (pages < db->tried) db->tried = 0;  /* it has begun again */
+    if (pages < db->tried + EVERY) return SQLITE_OK;
     int64_t limit = log_limit(db);
     if (pages < limit) return SQLITE_OK;
+    db->tried = pages;
     if (pages < 2 * limit) {
-        if (db->move_log && limit > SHORT) db->move_log(db->user);
-        else hf__database_checkpoint(db);
+        hf__database_checkpoint(db);
         return SQLITE_OK;
     }
-    int patience_ms = db->busy_timeout_ms;
-    db->busy_timeout_ms = PATIENCE_MS;
+    db->patience_ms = PATIENCE_MS;
     sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
-    db->busy_timeout_ms = patience_ms;
+    db->patience_ms = 0;
     return SQLITE_OK;
 }
 
 int hf__database_open(struct hf_database *db, const char *path, const struct hf_clock *clock,
                       int busy_timeout_ms, struct hf_error *reterr)
 {
-    *db = (struct hf_database){.clock = clock, .busy_timeout_ms = busy_timeout_ms};
+    *db = (struct hf_database){.clock = clock, .busy_timeout_ms = busy_timeout_ms, .lock_fd = -1};
     hf__buf_init(&db->scratch, HF_ITEM_JSON_MAX);
     db->name = hf__strdup(path ? path : "memory:");
     int code = db->name ? 0 : hf__error_no_memory(reterr);
@@ -516,7 +550,8 @@ int hf__database_open(struct hf_database *db, const char *path, const struct hf_
 int hf__database_reopen(struct hf_database *db, const struct hf_database *first,
                         struct hf_error *reterr)
 {
-    *db = (struct hf_database){.clock = first->clock, .busy_timeout_ms = first->busy_timeout_ms};
+    *db = (struct hf_database){
+        .clock = first->clock, .busy_timeout_ms = first->busy_timeout_ms, .lock_fd = -1};
     hf__buf_init(&db->scratch, HF_ITEM_JSON_MAX);
     db->name = hf__strdup(first->name);
     /*

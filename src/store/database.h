@@ -33,6 +33,7 @@ enum hf_statement {
     HF_SQL_TABLE_INSERT,
     HF_SQL_TABLE_DELETE,
     HF_SQL_TABLE_COUNT,
+    HF_SQL_TABLE_COUNT_SOME,
     HF_SQL_TABLE_ITEMS_SOME,
     HF_SQL_TABLE_ITEMS_DELETE,
     HF_SQL_TABLE_ENTRIES_SOME,
@@ -97,9 +98,11 @@ struct hf_database {
     bool declined;         /* one was longer, and was not done */
     bool is_lax;           /* commits are not durable by themselves */
     bool has_chores;       /* there may be some; the writer's */
-    /* The writer's: moves the log into the file on another thread; NULL: there is none. */
-    void (*move_log)(void *user);
-    void *user;
+    bool has_log;          /* it may move the log into the file: lock_fd is locked */
+    int lock_fd;           /* the writer's: of a file, to keep other processes out; -1: none */
+    int patience_ms;       /* instead of the time-out, for a moment; 0: none */
+    int64_t tried;         /* the length of the log when it was last moved into the file */
+    int64_t chore_after;   /* chores up to this id cannot be done */
 };
 
 /*
@@ -129,6 +132,14 @@ void hf__database_forget(struct hf_database *db);
 
 /* Whether its path leads to another file by now, or to none. */
 bool hf__database_has_moved(struct hf_database *db);
+
+/*
+ * Begins a transaction that writes, and keeps other processes from moving the log into the file until
+ * it ends. Up to SQLite 3.51.2 a log that is begun anew while it is being moved can lose commits
+ * (sqlite.org/wal.html, "The WAL-Reset Bug"). So the log is moved only here: after a commit, by the
+ * only process that may write at that moment.
+ */
+int hf__database_begin_write(struct hf_database *db, struct hf_error *reterr);
 
 /* Moves the log into the file as far as nobody reads it, so that its room can be used again. */
 void hf__database_checkpoint(struct hf_database *db);

@@ -5,7 +5,7 @@
  * E1  All writes of a process go through its writer thread, which puts whatever
  *     is waiting into one transaction: callers share the cost of one sync.
  * E2  A write is answered after its commit, never before: what was answered
- *     survives a crash (WAL, synchronous=FULL).
+ *     survives a crash (WAL, synchronous=FULL). Others may see a release before (is_early).
  * E3  Readers have connections of their own, opened when they are first needed,
  *     and see every commit that was answered before they began. A database in
  *     memory has only the writer's.
@@ -34,7 +34,9 @@ enum {
     SPARE_READERS = 4,
     LARGEST_BATCH = 1024,
     LONGEST_TRANSACTION_US = 50000,
-    PAUSE_MS = 10,            /* until work that must wait is tried again */
+    PAUSE_MS = 10, /* in our own work, for other processes: longer than they pause (database.c) */
+    RETRY_MS = 1000,
+    OWN_OF = 4,               /* so many places in a batch are the protocol's, but for one */
     LONGEST_HERE = 32 * 1024, /* longer items are for the readers: read_here */
 };
 
@@ -74,11 +76,6 @@ struct embedded {
     pthread_t readers[READERS];
     int reader_count;
     bool has_writer;
-    pthread_t mover; /* moves the log into the file */
-    bool has_mover;
-    bool moves; /* it has to */
-    pthread_cond_t moved;
-    struct hf_database mover_db;
     struct spare_reader spare_readers[SPARE_READERS];
 };
 
@@ -261,7 +258,7 @@ static int try_batch(struct embedded *e, struct hf_list *batch, bool early, bool
     hf__database_forget(&e->writer_db);
     int code = hf__place_verify(&e->place, reterr);
     if (code == 0) code = hf__database_set_durable(&e->writer_db, !early, reterr);
-    if (code == 0) code = hf__database_run(&e->writer_db, HF_SQL_BEGIN_WRITE, reterr);
+    if (code == 0) code = hf__database_begin_write(&e->writer_db, reterr);
     if (code == 0) {
         code = hf__timeline_write_down(&e->timeline, &e->writer_db, boot_us(e), reterr);
         if (code == 0) code = execute_batch(e, batch, reterr);
@@ -309,8 +306,8 @@ static void write_batch(struct embedded *e, struct hf_list *batch)
 typedef int (*own_work_fn)(struct hf_database *db, int64_t now_unix_us, bool *ret_more,
                            struct hf_error *reterr);
 
-/* Work that comes from no queue, in a transaction. Returns whether there may be more. */
-static bool work(struct embedded *e, own_work_fn go, const char *what)
+/* Work that comes from no queue, in a transaction. Returns when to go on, or 0: it is done. */
+static int work(struct embedded *e, own_work_fn go, const char *what)
 {
     struct hf_error error = {0};
     bool more = false;
@@ -318,7 +315,7 @@ static bool work(struct embedded *e, own_work_fn go, const char *what)
     int64_t now = hf__timeline_at(&e->timeline, boot).lo_unix_us;
     int code = hf__place_verify(&e->place, &error);
     if (code == 0) code = hf__database_set_durable(&e->writer_db, true, &error);
-    if (code == 0) code = hf__database_run(&e->writer_db, HF_SQL_BEGIN_WRITE, &error);
+    if (code == 0) code = hf__database_begin_write(&e->writer_db, &error);
     if (code == 0) code = go(&e->writer_db, now, &more, &error);
     /* What was deleted must stay in the past, also after a reboot with a wrong clock. */
     if (code == 0) code = hf__timeline_write_down(&e->timeline, &e->writer_db, boot, &error);
@@ -326,7 +323,7 @@ static bool work(struct embedded *e, own_work_fn go, const char *what)
     if (code == 0) hf__timeline_committed(&e->timeline);
     hf__database_rollback(&e->writer_db);
     if (code != 0) hf__log(&e->store.log, HF_LOG_WARN, "%s: %s", what, error.message);
-    return code == 0 && more;
+    return code != 0 ? RETRY_MS : more ? PAUSE_MS : 0;
 }
 
 /* Takes up to a batch of calls; waits for the first until a moment. False: nothing came. */
@@ -341,7 +338,8 @@ static bool take_batch(struct embedded *e, struct queue *queue, const struct tim
         else if (pthread_cond_timedwait(&queue->filled, &e->mutex, until) == ETIMEDOUT) break;
     }
     for (size_t i = 0; i < most && !e->paused; i++) {
-        struct hf_call *call = hf__lanes_take(&queue->calls, queue == &e->writes);
+        struct hf_call *call =
+            hf__lanes_take(&queue->calls, queue == &e->writes && i % OWN_OF != OWN_OF - 1);
         if (!call) break;
         hf__list_append(ret, &call->node);
     }
@@ -425,26 +423,37 @@ static void drain(struct embedded *e)
 static void *run_writer(void *arg)
 {
     struct embedded *e = arg;
-    struct timespec next_sweep = hf__deadline_in(e->sweep_period_ms);
+    struct timespec next_sweep = hf__deadline_in(e->sweep_period_ms), next_chore = next_sweep;
     struct hf_database *db = &e->writer_db;
-    bool works = true;
+    db->has_chores = hf__execute_has_chores(db); /* of a process that has ended */
+    if (db->has_chores) next_chore = hf__deadline_in(PAUSE_MS);
     while (!is_closing(e)) {
         struct hf_list batch;
-        struct timespec until = db->has_chores ? hf__deadline_in(works ? 0 : PAUSE_MS) : next_sweep;
+        bool had_chores = db->has_chores;
+        struct timespec until = db->has_chores ? next_chore : next_sweep;
         if (take_batch(e, &e->writes, &until, LARGEST_BATCH, &batch)) {
             write_batch(e, &batch);
             rest(e);
         }
         warm_up(e);
-        bool sweeps = is_past(&next_sweep);
-        if (!db->has_chores && !sweeps) continue;
-        works = may_work(e);
-        if (works && db->has_chores) db->has_chores = work(e, hf__execute_chore, "work on a table");
-        bool more = works && sweeps && work(e, hf__execute_sweep, "TTL sweep");
-        if (works) rest(e);
-        if (!sweeps) continue;
-        next_sweep = hf__deadline_in(more ? 0 : e->sweep_period_ms);
-        db->has_chores = true; /* perhaps, of a process that has ended */
+        if (db->has_chores && !had_chores) next_chore = hf__deadline_in(PAUSE_MS);
+        bool sweeps = is_past(&next_sweep), works = db->has_chores && is_past(&next_chore);
+        if (!sweeps && !works) continue;
+        if (!may_work(e)) {
+            next_chore = next_sweep = hf__deadline_in(PAUSE_MS);
+            continue;
+        }
+        if (works) {
+            int pause_ms = work(e, hf__execute_chore, "work on a table");
+            db->has_chores = pause_ms > 0;
+            next_chore = hf__deadline_in(pause_ms);
+        }
+        if (sweeps) {
+            int pause_ms = work(e, hf__execute_sweep, "TTL sweep");
+            next_sweep = hf__deadline_in(pause_ms ? pause_ms : e->sweep_period_ms);
+            db->has_chores |= hf__execute_has_chores(db);
+        }
+        rest(e);
     }
     drain(e);
     return NULL;
@@ -502,47 +511,6 @@ static void *run_reader(void *arg)
         rest(e);
     }
     return NULL;
-}
-
-/* ---- the log ---- */
-
-static bool await_move(struct embedded *e)
-{
-    pthread_mutex_lock(&e->mutex);
-    while ((!e->moves || e->paused) && !e->closing) pthread_cond_wait(&e->moved, &e->mutex);
-    bool goes_on = !e->closing;
-    e->moves = false;
-    if (goes_on) e->busy++;
-    pthread_mutex_unlock(&e->mutex);
-    return goes_on;
-}
-
-static void *run_mover(void *arg)
-{
-    struct embedded *e = arg;
-    struct hf_database *db = &e->mover_db;
-    struct hf_error error;
-    hf__thread_make_way();
-    while (await_move(e)) {
-        bool good = hf__place_verify(&e->place, &error) == 0;
-        if (good && !db->handle) good = hf__database_reopen(db, &e->writer_db, &error) == 0;
-        if (good) hf__database_checkpoint(db);
-        rest(e);
-    }
-    return NULL;
-}
-
-/* By the writer, after a commit. Most processes never write that much. */
-static void move_log(void *user)
-{
-    struct embedded *e = user;
-    pthread_mutex_lock(&e->mutex);
-    e->moves = true;
-    pthread_cond_signal(&e->moved);
-    pthread_mutex_unlock(&e->mutex);
-    if (e->has_mover) return;
-    e->has_mover = hf__thread_create(&e->mover, run_mover, e) == 0;
-    if (!e->has_mover) hf__database_checkpoint(&e->writer_db);
 }
 
 /* ---- the interface ---- */
@@ -638,7 +606,6 @@ static void pause_store(struct hf_store *store, bool paused)
         if (pthread_cond_timedwait(&e->idle, &e->mutex, &until) != 0) break;
     pthread_cond_broadcast(&e->writes.filled);
     pthread_cond_broadcast(&e->reads.filled);
-    pthread_cond_broadcast(&e->moved);
     pthread_mutex_unlock(&e->mutex);
 }
 
@@ -684,7 +651,6 @@ static void destroy(struct embedded *e)
 {
     hf__bell_stop(&e->bell);
     hf__database_close(&e->writer_db);
-    hf__database_close(&e->mover_db);
     for (int i = 0; i < READERS; i++) hf__database_close(&e->reader_dbs[i]);
     for (int i = 0; i < SPARE_READERS; i++) {
         hf__database_close(&e->spare_readers[i].db);
@@ -695,7 +661,6 @@ static void destroy(struct embedded *e)
     pthread_cond_destroy(&e->writes.filled);
     pthread_cond_destroy(&e->reads.filled);
     pthread_cond_destroy(&e->idle);
-    pthread_cond_destroy(&e->moved);
     pthread_mutex_destroy(&e->mutex);
     hf__free(e->store.table);
     hf__free(e);
@@ -707,7 +672,6 @@ static void announce(struct embedded *e, bool *what)
     *what = true;
     pthread_cond_broadcast(&e->writes.filled);
     pthread_cond_broadcast(&e->reads.filled);
-    pthread_cond_broadcast(&e->moved);
     pthread_mutex_unlock(&e->mutex);
 }
 
@@ -718,7 +682,6 @@ static void close_store(struct hf_store *store)
     for (int i = 0; i < e->reader_count; i++) pthread_join(e->readers[i], NULL);
     announce(e, &e->draining);
     if (e->has_writer) pthread_join(e->writer, NULL);
-    if (e->has_mover) pthread_join(e->mover, NULL); /* the writer's to start */
     destroy(e);
 }
 
@@ -781,7 +744,6 @@ static struct embedded *new_engine(const struct hf_store_options *options)
     hf__cond_init(&e->writes.filled);
     hf__cond_init(&e->reads.filled);
     hf__cond_init(&e->idle);
-    hf__cond_init(&e->moved);
     hf__lanes_init(&e->writes.calls);
     hf__lanes_init(&e->reads.calls);
     e->timeline.lock_fd = -1;
@@ -801,8 +763,7 @@ static int open_engine(const char *path, const char *table, const struct hf_stor
     if (code == 0)
         code = hf__timeline_open(&e->timeline, &e->writer_db, e->store.clock, path != NULL,
                                  &e->store.log, reterr);
-    e->writer_db.move_log = move_log;
-    e->writer_db.user = e;
+    e->writer_db.lock_fd = e->timeline.lock_fd;
     if (code == 0 && path) code = hf__place_mark(&e->place, path, reterr);
     if (code == 0 && path && hf__database_has_moved(&e->writer_db)) /* before it was remembered */
         code = hf__error_set(reterr, HF_ERR_DAMAGED,

@@ -22,6 +22,7 @@ void hf__execute(struct hf_database *db, const struct hf_op *op, struct hf_arena
 int hf__execute_sweep(struct hf_database *db, int64_t now_unix_us, bool *ret_more,
                       struct hf_error *reterr);
 /* Goes on with what operations on whole tables have left to do. */
+bool hf__execute_has_chores(struct hf_database *db);
 int hf__execute_chore(struct hf_database *db, int64_t now_unix_us, bool *ret_more,
                       struct hf_error *reterr);
 

@@ -16,7 +16,9 @@
 enum {
     ITEMS_READ = 500, /* in a portion; as many entries are deleted */
     BYTES_READ = 256 * 1024,
-    ITEMS_DELETED = 200,
+    ITEMS_DELETED = 500,
+    ITEMS_AT_ONCE = 20,
+    LONGEST_US = 5000,
 };
 
 struct chore {
@@ -54,8 +56,14 @@ static int drop_some(struct hf_execution *x, const struct chore *chore, bool *re
     int code = erase_some(x, HF_SQL_TABLE_ENTRIES_SOME, HF_SQL_TABLE_ENTRIES_DELETE, chore,
                           ITEMS_READ, ret_more);
     if (code != 0 || *ret_more) return code;
-    return erase_some(x, HF_SQL_TABLE_ITEMS_SOME, HF_SQL_TABLE_ITEMS_DELETE, chore, ITEMS_DELETED,
-                      ret_more);
+    /* An item may have a hundred pages. */
+    int64_t stop_us = hf__clock_boot_us(&hf__clock_system) + LONGEST_US;
+    for (int i = 0; i < ITEMS_DELETED && code == 0; i += ITEMS_AT_ONCE) {
+        code = erase_some(x, HF_SQL_TABLE_ITEMS_SOME, HF_SQL_TABLE_ITEMS_DELETE, chore,
+                          ITEMS_AT_ONCE, ret_more);
+        if (!*ret_more || hf__clock_boot_us(&hf__clock_system) > stop_us) break;
+    }
+    return code;
 }
 
 /* What a chore does with an item. */
@@ -154,11 +162,12 @@ int hf__x_first_slot(struct hf_execution *x, int64_t *ret)
 
 /* ---- going on ---- */
 
-/* The oldest one; its id is 0 if there is none. */
+/* The oldest one that can be done; its id is 0 if there is none. */
 static int find_chore(struct hf_execution *x, struct chore *ret)
 {
     sqlite3_stmt *row = hf__database_prepare(x->db, HF_SQL_CHORE_GET, x->error);
     if (!row) return x->error->code;
+    sqlite3_bind_int64(row, 1, x->db->chore_after);
     *ret = (struct chore){0};
     int result = sqlite3_step(row), code = 0;
     if (result == SQLITE_ROW)
@@ -211,6 +220,17 @@ static int finish(struct hf_execution *x, const struct chore *chore)
     return hf__x_index_is_filled(x, chore->slot);
 }
 
+bool hf__execute_has_chores(struct hf_database *db)
+{
+    struct hf_error error;
+    sqlite3_stmt *row = hf__database_prepare(db, HF_SQL_CHORE_GET, &error);
+    if (!row) return false;
+    sqlite3_bind_int64(row, 1, db->chore_after);
+    bool any = sqlite3_step(row) == SQLITE_ROW;
+    sqlite3_reset(row);
+    return any;
+}
+
 int hf__execute_chore(struct hf_database *db, int64_t now_unix_us, bool *ret_more,
                       struct hf_error *reterr)
 {
@@ -223,7 +243,10 @@ int hf__execute_chore(struct hf_database *db, int64_t now_unix_us, bool *ret_mor
     hf__database_forget(db);
     int code = find_chore(&x, &chore);
     if (code == 0 && chore.id != 0) {
-        code = find_table(&x, &chore, &op);
+        bool in_table = chore.kind == HF_CHORE_FILL || chore.kind == HF_CHORE_EXPIRY;
+        code = in_table ? find_table(&x, &chore, &op) : 0;
+        if (code == HF_ERR_DAMAGED)
+            db->chore_after = chore.id; /* the others need not wait for it */
         if (code == 0) code = do_some(&x, &chore, &more);
         if (code == 0) code = more ? move_on(&x, &chore) : finish(&x, &chore);
     }

@@ -208,9 +208,10 @@ static int look_at_row(struct hf_execution *x, const struct hf_index *index, sql
         if (!hf__x_is_tired(x)) return 0;
     }
     int code = hf__x_item(x, row, &item);
-    if (code != 0 || is_stale(x, index, row, item)) return code;
+    if (code != 0) return code;
     hf__x_effort(x, hf__column(row, 0).len, item);
     if (x->db->longest && x->effort->looked > x->db->longest) return hf__x_decline(x);
+    if (is_stale(x, index, row, item)) return 0;
     if (wanted) code = take_row(x, index, item, page);
     if (code != 0) return code;
     *ret_last = (x->op->has_limit && page->seen >= x->op->limit) || page->size > most ||

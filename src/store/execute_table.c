@@ -90,21 +90,15 @@ static struct hf_slice table_id(struct hf_execution *x)
     return hf__arena_copy(x->arena, hf__slice_str(text));
 }
 
-/* A write must not take long; a count that would is not told. */
-static int64_t most_rows(const struct hf_execution *x)
-{
-    enum { WHILE_WRITING = 1000 };
-    return x->op->kind == HF_DESCRIBE_TABLE ? INT64_MAX : WHILE_WRITING;
-}
-
 static int count_rows(struct hf_execution *x, enum hf_statement which, int64_t slot,
                       int64_t *ret_count, int64_t *ret_size)
 {
-    int64_t most = most_rows(x);
+    enum { WHILE_WRITING = 1000 };
+    int64_t most = x->op->kind == HF_DESCRIBE_TABLE ? INT64_MAX : WHILE_WRITING;
     sqlite3_stmt *count = hf__database_prepare(x->db, which, x->error);
     if (!count) return x->error->code;
     sqlite3_bind_int64(count, 1, x->table.id);
-    sqlite3_bind_int64(count, 2, most);
+    if (which != HF_SQL_TABLE_COUNT) sqlite3_bind_int64(count, 2, most);
     if (which == HF_SQL_ENTRY_COUNT) sqlite3_bind_int64(count, 3, slot);
     if (sqlite3_step(count) != SQLITE_ROW) return hf__database_error(x->db, "read", x->error);
     *ret_count = sqlite3_column_int64(count, 0);
@@ -143,14 +137,18 @@ static struct hf_indexes copy_indexes(struct hf_execution *x, struct hf_indexes 
     return (struct hf_indexes){copies, copies ? indexes.count : 0};
 }
 
+/* A write must not take long: what would is not told. */
 static int describe(struct hf_execution *x, const char *status)
 {
+    bool whole = x->op->kind == HF_DESCRIBE_TABLE;
     const struct hf_table *table = &x->table;
     size_t index_count = table->spec.indexes.count;
     int64_t *counts = hf__arena_zalloc(x->arena, index_count + 1, sizeof *counts);
     int64_t count, size;
     if (!counts) return hf__error_no_memory(x->error);
-    int code = count_rows(x, HF_SQL_TABLE_COUNT, 0, &count, &size);
+    int code =
+        count_rows(x, whole ? HF_SQL_TABLE_COUNT : HF_SQL_TABLE_COUNT_SOME, 0, &count, &size);
+    if (count == 0) size = 0;
     for (size_t i = 0; i < index_count && code == 0 && count >= 0; i++)
         code = count_rows(x, HF_SQL_ENTRY_COUNT, table->spec.indexes.at[i].slot, &counts[i], NULL);
     if (code != 0) return code;

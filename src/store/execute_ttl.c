@@ -48,7 +48,7 @@ static bool has_expired(int64_t expires, int64_t now_s)
  * Deletes an item with its entries in indexes, if it has expired: `expires` may still be from
  * another TTL attribute, or from before TTL was turned off.
  */
-static int sweep_row(struct hf_execution *x, sqlite3_stmt *row)
+static int sweep_row(struct hf_execution *x, sqlite3_stmt *row, bool *ret_changed)
 {
     struct hf_op op = {.kind = HF_DELETE_ITEM,
                        .table = hf__arena_copy(x->arena, hf__column(row, 0))};
@@ -57,10 +57,13 @@ static int sweep_row(struct hf_execution *x, sqlite3_stmt *row)
                              hf__arena_copy(x->arena, hf__column(row, 3))};
     struct hf_item item = {0};
     int64_t expires, *known = NULL;
+    *ret_changed = false;
     if (x->arena->failed) return hf__error_no_memory(x->error);
     x->op = &op;
     int code = hf__x_find_table(x);
-    if (code == 0) code = hf__item_from_json(x->arena, json, &item, x->error);
+    *ret_changed = code == 0;
+    if (code != 0) return code == HF_ERR_DAMAGED ? 0 : code; /* that table's rows stay */
+    code = hf__item_from_json(x->arena, json, &item, x->error);
     if (code == HF_ERR_NO_MEMORY) return code;
     if (code == 0 && hf__x_expiry(x, item, &expires)) known = &expires;
     if (known && has_expired(expires, x->now_unix_us / 1000000)) return hf__x_erase(x, &key, item);
@@ -71,7 +74,7 @@ static int sweep_row(struct hf_execution *x, sqlite3_stmt *row)
 int hf__execute_sweep(struct hf_database *db, int64_t now_unix_us, bool *ret_more,
                       struct hf_error *reterr)
 {
-    enum { MOST = 500 };
+    enum { MOST = 500, MOST_BYTES = 256 * 1024 };
     static const int64_t ten_minutes_ms = 600000;
     struct hf_arena arena = {0};
     struct hf_execution x = {
@@ -87,15 +90,20 @@ int hf__execute_sweep(struct hf_database *db, int64_t now_unix_us, bool *ret_mor
     sqlite3_bind_int64(row, 2, now_s - five_years_s);
     sqlite3_bind_int64(row, 3, MOST);
     int result = SQLITE_DONE, count = 0;
+    size_t size = 0;
+    bool any = false, changed;
     hf__database_forget(db);
-    while (code == 0 && (result = sqlite3_step(row)) == SQLITE_ROW) {
-        code = sweep_row(&x, row);
+    while (code == 0 && size < MOST_BYTES && (result = sqlite3_step(row)) == SQLITE_ROW) {
+        size += hf__column(row, 1).len;
+        code = sweep_row(&x, row, &changed);
+        any |= changed;
         hf__arena_reset(&arena);
         count++;
     }
-    if (code == 0 && result != SQLITE_DONE) code = hf__database_error(db, "read", reterr);
+    if (code == 0 && result != SQLITE_DONE && result != SQLITE_ROW)
+        code = hf__database_error(db, "read", reterr);
     sqlite3_reset(row);
     hf__arena_free(&arena);
-    *ret_more = code == 0 && count == MOST;
+    *ret_more = code == 0 && any && (count == MOST || size >= MOST_BYTES);
     return code;
 }

@@ -63,7 +63,8 @@ static void put_index(struct hf_json_writer *w, const struct hf_table_info *tabl
     if (table->index_counts) {
         put_int64(w, "ItemCount", table->index_counts[i]);
         int64_t each = table->item_count > 0 ? table->size_bytes / table->item_count : 0;
-        put_int64(w, "IndexSizeBytes", each * table->index_counts[i]); /* an estimate */
+        if (table->size_bytes >= 0) /* an estimate */
+            put_int64(w, "IndexSizeBytes", each * table->index_counts[i]);
     }
     put_arn(w, "IndexArn", table->name, index);
     hf__json_close(w, '}');
@@ -93,10 +94,8 @@ void hf__json_put_table(struct hf_json_writer *w, const struct hf_table_info *ta
     hf__json_put_definitions(w, &table->schema, table->indexes);
     put_time(w, "CreationDateTime", table->created_unix_ms);
     put_units(w, table->read_units, table->write_units);
-    if (table->item_count >= 0) {
-        put_int64(w, "TableSizeBytes", table->size_bytes);
-        put_int64(w, "ItemCount", table->item_count);
-    }
+    if (table->size_bytes >= 0) put_int64(w, "TableSizeBytes", table->size_bytes);
+    if (table->item_count >= 0) put_int64(w, "ItemCount", table->item_count);
     put_arn(w, "TableArn", table->name, NULL);
     if (table->id.len > 0) put_string(w, "TableId", table->id);
     hf__json_put_name(w, "BillingModeSummary");

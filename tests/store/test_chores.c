@@ -228,6 +228,48 @@ TEST(another_ttl_attribute_does_not_end_items_by_the_first)
     close_it();
 }
 
+static void change_file(const char *sql)
+{
+    sqlite3 *db;
+    CHECK(sqlite3_open(url + strlen("file:"), &db) == SQLITE_OK);
+    sqlite3_busy_timeout(db, 5000);
+    CHECK(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK);
+    sqlite3_close(db);
+}
+
+TEST(a_table_that_cannot_be_read_holds_up_no_other)
+{
+    open_it("damaged.db");
+    create();
+    good(HF_CREATE_TABLE,
+         "{\"TableName\":\"broken\",\"BillingMode\":\"PAY_PER_REQUEST\",\"AttributeDefinitions\":["
+         "{\"AttributeName\":\"id\",\"AttributeType\":\"N\"}],\"KeySchema\":[{\"AttributeName\":"
+         "\"id\",\"KeyType\":\"HASH\"}]}");
+    for (int i = 0; i < 2; i++) {
+        good(HF_UPDATE_TTL,
+             i ? "{\"TableName\":\"jobs\",\"TimeToLiveSpecification\":{\"Enabled\":"
+                 "true,\"AttributeName\":\"end\"}}"
+               : "{\"TableName\":\"broken\",\"TimeToLiveSpecification\":{\"Enabled\":"
+                 "true,\"AttributeName\":\"end\"}}");
+        good(HF_PUT_ITEM,
+             i ? "{\"TableName\":\"jobs\",\"Item\":{\"id\":{\"N\":\"1\"},\"end\":{\"N\":"
+                 "\"9999999999\"}}}"
+               : "{\"TableName\":\"broken\",\"Item\":{\"id\":{\"N\":\"1\"},\"end\":{\"N\":"
+                 "\"9999999999\"}}}");
+    }
+    change_file("UPDATE tables SET spec = 'x' WHERE name = 'broken';"
+                "UPDATE items SET expires = 1700000000"
+                " WHERE table_id = (SELECT id FROM tables WHERE name = 'broken');"
+                "INSERT INTO chores(kind, table_id, slot, pk, sk)"
+                " SELECT 4, id, -1, x'', x'' FROM tables WHERE name = 'broken'");
+    fill();
+    await_rows("items", 1); /* the others have expired, but one */
+    CHECK_INT(rows("items WHERE expires = 1700000000"), 1);
+    good(HF_DELETE_TABLE, "{\"TableName\":\"jobs\"}");
+    await_rows("items", 1);
+    close_it();
+}
+
 /* Children die at any moment of the work; whoever opens the file next goes on with it. */
 TEST(work_that_was_cut_off_is_finished_by_the_next_process)
 {
@@ -266,6 +308,7 @@ int main(int argc, char **argv)
         RUN(a_table_that_was_deleted_is_gone_at_once_and_its_items_soon),
         RUN(expiry_is_computed_for_items_that_were_there),
         RUN(another_ttl_attribute_does_not_end_items_by_the_first),
+        RUN(a_table_that_cannot_be_read_holds_up_no_other),
         RUN(work_that_was_cut_off_is_finished_by_the_next_process),
     };
     return hf_test_main(tests, COUNT_OF(tests), argc, argv);

@@ -535,6 +535,30 @@ TEST(a_file_locked_for_too_long_is_busy)
 /* ---- crashes ---- */
 
 /* Writes keys one after the other and reports each that was answered. */
+TEST(no_other_process_may_write_while_one_moves_the_log)
+{
+    enum { LOG_BYTE = 3 };
+    struct hf_store_options options = {.busy_timeout_ms = 100};
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOG_BYTE, .l_len = 1};
+    char other[600];
+    fresh_path("moved.db");
+    struct hf_store *store = open_good(&options);
+    create_table(store);
+    snprintf(other, sizeof other, "%s-open", path);
+    int fd = open(other, O_RDWR | O_CLOEXEC);
+    CHECK(fd >= 0 && fcntl(fd, F_OFD_SETLK, &lock) == 0);
+    CHECK_INT(run(store, put("a", ""), NULL), HF_ERR_BUSY);
+    CHECK(!exists(store, "a")); /* who reads need not wait */
+    lock.l_type = F_UNLCK;
+    CHECK(fcntl(fd, F_OFD_SETLK, &lock) == 0);
+    CHECK_INT(run(store, put("a", ""), NULL), 0);
+    lock.l_type = F_WRLCK;
+    CHECK(fcntl(fd, F_OFD_SETLK, &lock) == 0); /* it was let go after the commit */
+    close(fd);
+    hf__store_close(store);
+    hf__arena_free(&arena);
+}
+
 static void write_until_killed(int report, int round)
 {
     struct hf_store *store = open_good(NULL);
@@ -1010,6 +1034,7 @@ int main(int argc, char **argv)
         RUN(several_processes_on_one_file_lose_nothing),
         RUN(many_processes_may_create_one_file_at_once),
         RUN(a_file_locked_for_too_long_is_busy),
+        RUN(no_other_process_may_write_while_one_moves_the_log),
         RUN(killed_200_times_every_answered_write_is_there),
         RUN(expired_items_are_swept_by_the_stores_time),
         RUN(the_stores_time_does_not_follow_a_wall_clock_that_jumps),
