@@ -315,7 +315,7 @@ struct guard_result guard_run(struct cli *cli, struct hf_client *client, struct 
     start(&guard);
     logger_start(false); /* from now on messages do not block */
     watch(&guard);
-    logger_stop();
+    logger_pause();
     foreground_close(&guard.foreground);
     if (guard.start_error == ETIME) {
         cli_note(cli, "lock \"%s\": lost before the command could start", hf_lock_name(lock));

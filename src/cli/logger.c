@@ -21,7 +21,7 @@ static struct {
     pthread_cond_t filled, written;
     char *queue, *writing;
     size_t len;
-    bool running, stopped, idle, json;
+    bool running, stopping, paused, idle, json;
     uint64_t told; /* of logger_dropped */
     char rooms[2][ROOM];
 } logger = {.mutex = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER};
@@ -79,17 +79,21 @@ static void *run(void *user)
         }
         logger.idle = true;
         pthread_cond_broadcast(&logger.written);
+        if (logger.stopping) break;
         pthread_cond_wait(&logger.filled, &logger.mutex);
     }
-    return NULL; /* it ends with the process */
+    logger.running = false;
+    pthread_cond_broadcast(&logger.written);
+    pthread_mutex_unlock(&logger.mutex);
+    return NULL;
 }
 
-/* False: there is an earlier thread, perhaps blocked in a write, which continues. */
+/* False: an earlier thread is still blocked in a write, and will continue. */
 static bool is_needed(void)
 {
     pthread_mutex_lock(&logger.mutex);
     bool needed = !logger.running;
-    logger.stopped = false;
+    logger.stopping = logger.paused = false;
     pthread_mutex_unlock(&logger.mutex);
     return needed;
 }
@@ -114,7 +118,7 @@ int logger_start(bool json)
 bool logger_is_running(void)
 {
     pthread_mutex_lock(&logger.mutex);
-    bool running = logger.running && !logger.stopped;
+    bool running = logger.running && !logger.paused;
     pthread_mutex_unlock(&logger.mutex);
     return running;
 }
@@ -122,7 +126,7 @@ bool logger_is_running(void)
 void logger_put(const char *line)
 {
     pthread_mutex_lock(&logger.mutex);
-    bool running = logger.running && !logger.stopped;
+    bool running = logger.running && !logger.paused;
     if (running && !add(line, strlen(line)))
         __atomic_fetch_add(&logger_dropped, 1, __ATOMIC_RELAXED);
     if (running) pthread_cond_signal(&logger.filled);
@@ -130,13 +134,24 @@ void logger_put(const char *line)
     if (!running) say_whole(line);
 }
 
+void logger_pause(void)
+{
+    struct timespec until = hf__deadline_in(STOP_MS);
+    pthread_mutex_lock(&logger.mutex);
+    while (logger.running && !(logger.idle && logger.len == 0))
+        if (pthread_cond_timedwait(&logger.written, &logger.mutex, &until) != 0) break;
+    logger.paused = true;
+    pthread_mutex_unlock(&logger.mutex);
+}
+
 void logger_stop(void)
 {
     struct timespec until = hf__deadline_in(STOP_MS);
     pthread_mutex_lock(&logger.mutex);
-    while (logger.running && !(logger.idle && logger.len == 0)) {
+    logger.stopping = true;
+    pthread_cond_signal(&logger.filled);
+    while (logger.running) {
         if (pthread_cond_timedwait(&logger.written, &logger.mutex, &until) != 0) break;
     }
-    logger.stopped = true;
     pthread_mutex_unlock(&logger.mutex);
 }

@@ -19,5 +19,7 @@ void logger_put(const char *line);
 extern uint64_t logger_dropped;
 /* Writes the queue, if possible within a second. The logger may be started again. */
 void logger_stop(void);
+/* The same, but the thread stays for the next start: its end would take time. */
+void logger_pause(void);
 
 #endif
