@@ -83,7 +83,7 @@ static const char *const texts[HF_SQL_COUNT] = {
         "SELECT count(*), coalesce(sum(length(item)), 0) FROM items WHERE table_id = ?1",
     [HF_SQL_TABLE_COUNT_SOME] =
         "SELECT count(*), -1 FROM (SELECT 1 FROM items WHERE table_id = ?1 LIMIT ?2)",
-    /* Each _SOME deletes so many of the first rows if there are more, and otherwise none. */
+    /* Each _SOME deletes the first ?2 rows if there are more, and otherwise none. */
     [HF_SQL_TABLE_ITEMS_SOME] =
         "DELETE FROM items WHERE table_id = ?1 AND (pk, sk) <"
         " (SELECT pk, sk FROM items WHERE table_id = ?1 ORDER BY pk, sk LIMIT 1 OFFSET ?2)",

@@ -36,7 +36,7 @@ enum {
     LONGEST_TRANSACTION_US = 50000,
     PAUSE_MS = 10, /* in our own work, for other processes: longer than they pause (database.c) */
     RETRY_MS = 1000,
-    OWN_OF = 4,               /* so many places in a batch are the protocol's, but for one */
+    OWN_OF = 4,               /* one place in four of a batch is open to all lanes */
     LONGEST_HERE = 32 * 1024, /* longer items are for the readers: read_here */
 };
 
