@@ -13,6 +13,20 @@ const struct hf_index *hf__index_find(struct hf_indexes indexes, struct hf_slice
     return NULL;
 }
 
+/* The attributes of a key. */
+struct part {
+    struct hf_slice name;
+    enum hf_type type;
+    size_t limit;
+};
+
+static size_t parts_of(const struct hf_key_schema *schema, struct part ret[2])
+{
+    ret[0] = (struct part){schema->hash_name, schema->hash_type, HF_HASH_KEY_MAX_SIZE};
+    ret[1] = (struct part){schema->range_name, schema->range_type, HF_RANGE_KEY_MAX_SIZE};
+    return hf__schema_has_range(schema) ? 2 : 1;
+}
+
 /* ---- new indexes ---- */
 
 static int invalid(struct hf_error *reterr, const char *text)
@@ -69,7 +83,15 @@ static int check_global(const struct hf_index *index, bool on_demand, struct hf_
             "One or more parameter values were invalid: ProvisionedThroughput should not be "
             "specified for index: %.*s when BillingMode is PAY_PER_REQUEST",
             HF_FMT(index->name));
-    if (!on_demand && !units)
+    if (!on_demand && any && !units)
+        return hf__error_set(
+            reterr, HF_ERR_VALIDATION,
+            "1 validation error detected: Value '%lld' at "
+            "'globalSecondaryIndexes.%.*s.provisionedThroughput.%sCapacityUnits' failed to satisfy "
+            "constraint: Member must have value greater than or equal to 1",
+            (long long)(index->read_units < 1 ? index->read_units : index->write_units),
+            HF_FMT(index->name), index->read_units < 1 ? "read" : "write");
+    if (!on_demand && !any)
         return hf__error_set(
             reterr, HF_ERR_VALIDATION,
             "One or more parameter values were invalid: ProvisionedThroughput is not "
@@ -94,6 +116,22 @@ static int check_index(const struct hf_index *index, const struct hf_key_schema 
                          : check_local(index, table, reterr);
 }
 
+/* No item could have an attribute that two keys want to be of different types. */
+static int check_types(const struct hf_key_schema *one, const struct hf_key_schema *other,
+                       struct hf_error *reterr)
+{
+    struct part left[2], right[2];
+    size_t left_count = parts_of(one, left), right_count = parts_of(other, right);
+    for (size_t i = 0; i < left_count; i++)
+        for (size_t j = 0; j < right_count; j++)
+            if (left[i].type != right[j].type && hf__slice_eq(left[i].name, right[j].name))
+                return hf__error_set(reterr, HF_ERR_VALIDATION,
+                                     "One or more parameter values were invalid: Key attribute "
+                                     "%.*s is already defined with another type: %s",
+                                     HF_FMT(left[i].name), hf__type_name(right[j].type));
+    return 0;
+}
+
 int hf__indexes_check(struct hf_indexes indexes, const struct hf_key_schema *table, bool on_demand,
                       struct hf_error *reterr)
 {
@@ -104,6 +142,9 @@ int hf__indexes_check(struct hf_indexes indexes, const struct hf_key_schema *tab
         *(index->global ? &globals : &locals) += 1;
         included += index->included_count;
         int code = check_index(index, table, on_demand, reterr);
+        if (code == 0) code = check_types(&index->schema, table, reterr);
+        for (size_t j = 0; j < i && code == 0 && !many; j++)
+            code = check_types(&index->schema, &indexes.at[j].schema, reterr);
         if (code != 0) return code;
         if (!many && hf__index_find((struct hf_indexes){indexes.at, i}, index->name))
             return hf__error_set(
@@ -121,19 +162,6 @@ int hf__indexes_check(struct hf_indexes indexes, const struct hf_key_schema *tab
 }
 
 /* ---- items ---- */
-
-struct part {
-    struct hf_slice name;
-    enum hf_type type;
-    size_t limit;
-};
-
-static size_t parts_of(const struct hf_key_schema *schema, struct part ret[2])
-{
-    ret[0] = (struct part){schema->hash_name, schema->hash_type, HF_HASH_KEY_MAX_SIZE};
-    ret[1] = (struct part){schema->range_name, schema->range_type, HF_RANGE_KEY_MAX_SIZE};
-    return hf__schema_has_range(schema) ? 2 : 1;
-}
 
 int hf__index_check_item(const struct hf_index *index, struct hf_item item, struct hf_error *reterr)
 {

@@ -251,10 +251,26 @@ static bool at_function_call(const struct parser *p)
 
 static bool take_operand(struct parser *p, struct hf_operand *ret);
 
+static bool find_function(struct hf_slice name, enum hf_condition_op *ret)
+{
+    for (int op = 0; op < HF_CONDITION_OPS; op++) {
+        if (!hf__condition_syntax[op].function ||
+            !hf__slice_is(name, hf__condition_syntax[op].text))
+            continue;
+        *ret = (enum hf_condition_op)op;
+        return true;
+    }
+    return false;
+}
+
 /* size(…), the only function that is an operand. */
 static bool take_size(struct parser *p, struct hf_operand *ret)
 {
-    if (!hf__slice_is(p->token.text, "size"))
+    enum hf_condition_op ignored;
+    if (!hf__slice_is(p->token.text, "size") && !find_function(p->token.text, &ignored))
+        (void)NOTE(p, "Invalid %s: Invalid function name; function: %.*s", p->where,
+                   HF_FMT(p->token.text));
+    else if (!hf__slice_is(p->token.text, "size"))
         (void)NOTE(p,
                    "Invalid %s: The function is not allowed to be used this way in an expression; "
                    "function: %.*s",
@@ -310,18 +326,6 @@ static const struct hf_condition *new_condition(struct parser *p, enum hf_condit
     const struct hf_condition *c = hf__cond(p->arena, op, operands, count);
     if (!c) fail_with(p, hf__error_no_memory(p->reterr));
     return c;
-}
-
-static bool find_function(struct hf_slice name, enum hf_condition_op *ret)
-{
-    for (int op = 0; op < HF_CONDITION_OPS; op++) {
-        if (!hf__condition_syntax[op].function ||
-            !hf__slice_is(name, hf__condition_syntax[op].text))
-            continue;
-        *ret = (enum hf_condition_op)op;
-        return true;
-    }
-    return false;
 }
 
 static const struct hf_condition *take_function(struct parser *p)

@@ -596,7 +596,7 @@ class Generator:
             return False
         places, names = container[key], key == "ExpressionAttributeNames"
         way = self.rnd.randrange(4)
-        if way == 0:
+        if way == 0 and places:
             del places[self.rnd.choice(list(places))]
         elif way == 1:
             places["#unused" if names else ":unused"] = "unused" if names else {"S": "x"}

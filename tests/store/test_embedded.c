@@ -255,6 +255,39 @@ TEST(a_change_of_a_table_that_fails_changes_nothing)
     hf__arena_free(&arena);
 }
 
+/* Else no item with that attribute would fit both. */
+TEST(a_new_index_may_not_give_an_attribute_another_type)
+{
+    struct hf_answer answer;
+    fresh_path("types.db");
+    struct hf_store *store = open_good(NULL);
+    create_table(store);
+    static const struct {
+        const char *name, *attribute;
+        enum hf_type type;
+        int code;
+    } wanted[] = {{"by-size", "size", HF_N, 0},
+                  {"by-size-text", "size", HF_S, HF_ERR_VALIDATION},
+                  {"by-key", "key", HF_B, HF_ERR_VALIDATION},
+                  {"by-size-again", "size", HF_N, 0}};
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        struct hf_index_change change = {
+            .kind = HF_INDEX_CREATE,
+            .index = {.name = hf__slice_str(wanted[i].name),
+                      .global = true,
+                      .schema = {.hash_name = hf__slice_str(wanted[i].attribute),
+                                 .hash_type = wanted[i].type}}};
+        struct hf_table_wishes wishes = {.changes = &change, .change_count = 1};
+        struct hf_op op = op_of(HF_UPDATE_TABLE);
+        op.wishes = &wishes;
+        CHECK_INT(run(store, op, NULL), wanted[i].code);
+    }
+    CHECK_INT(run(store, op_of(HF_DESCRIBE_TABLE), &answer), 0);
+    CHECK_INT(answer.table.indexes.count, 2);
+    hf__store_close(store);
+    hf__arena_free(&arena);
+}
+
 TEST(a_malformed_item_does_not_hold_up_a_change_of_its_table)
 {
     sqlite3 *db;
@@ -1027,6 +1060,7 @@ int main(int argc, char **argv)
         RUN(a_damaged_file_is_an_error_that_names_it),
         RUN(a_malformed_item_in_the_file_is_an_error_not_a_crash),
         RUN(a_change_of_a_table_that_fails_changes_nothing),
+        RUN(a_new_index_may_not_give_an_attribute_another_type),
         RUN(a_malformed_item_does_not_hold_up_a_change_of_its_table),
         RUN(a_missing_directory_says_what_to_do),
         RUN(a_read_only_directory_or_file_is_an_error_that_names_it),

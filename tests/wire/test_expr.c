@@ -156,6 +156,7 @@ TEST(what_is_no_condition_is_refused_in_dynamodbs_words)
          "An expression attribute name used in the document path is not defined; attribute name: #q"},
         {"owner = :a", "Attribute name is a reserved keyword; reserved keyword: owner"},
         {"foo(n)", "Invalid function name; function: foo"},
+        {"n IN (:a, foo(n))", "Invalid function name; function: foo"},
         {"ATTRIBUTE_EXISTS(n)", "Invalid function name; function: ATTRIBUTE_EXISTS"},
         {"begins_with(n)",
          "Incorrect number of operands for operator or function; operator or function: begins_with, number of "
