@@ -34,6 +34,7 @@ enum {
     SPARE_READERS = 4,
     LARGEST_BATCH = 1024,
     LONGEST_TRANSACTION_US = 50000,
+    LONGEST_FOR_GUESTS_US = 2000, /* of it, for other lanes than the protocol's */
     PAUSE_MS = 10, /* in our own work, for other processes: longer than they pause (database.c) */
     RETRY_MS = 1000,
     OWN_OF = 4,               /* one place in four of a batch is open to all lanes */
@@ -142,42 +143,52 @@ static void fail_all(struct embedded *e, struct hf_list *calls, const struct hf_
 
 /* ---- the writer ---- */
 
-/* Operations that no longer fit into a transaction go back, for a later one. */
-static void put_off(struct embedded *e, struct hf_list *batch, struct hf_list *from)
+/* Calls that no longer fit into a transaction go back, for a later one. */
+static void put_off(struct embedded *e, struct hf_list *calls)
 {
-    struct hf_list rest;
-    hf__list_init(&rest);
-    while (from != batch) {
-        struct hf_list *next = from->next;
-        hf__list_remove(from);
-        hf__list_append(&rest, from);
-        from = next;
-    }
+    if (hf__list_empty(calls)) return;
     pthread_mutex_lock(&e->mutex);
-    hf__lanes_put_back(&e->writes.calls, &rest);
+    hf__lanes_put_back(&e->writes.calls, calls);
     pthread_mutex_unlock(&e->mutex);
+}
+
+/* Whether a batch that began long ago, or has served guests for long, leaves a call to a later one. */
+static bool is_for_later(const struct hf_call *call, bool is_first, int64_t spent_us,
+                         int64_t guests_us)
+{
+    return (!is_first && spent_us > LONGEST_TRANSACTION_US) ||
+           (call->lane != 0 && guests_us > LONGEST_FOR_GUESTS_US);
 }
 
 /*
  * Executes a batch inside an open transaction, or as much of it as may be: other processes wait
- * meanwhile. Returns an error when SQLite rolled the transaction back under us: then no call of
- * the batch took place.
+ * meanwhile, and the protocol's calls for those of guests. Returns an error when SQLite rolled the
+ * transaction back under us: then no call of the batch took place.
  */
 static int execute_batch(struct embedded *e, struct hf_list *batch, struct hf_error *reterr)
 {
-    int64_t stop_us = hf__clock_boot_us(&hf__clock_system) + LONGEST_TRANSACTION_US;
-    for (struct hf_list *node = batch->next; node != batch; node = node->next) {
+    int64_t start = hf__clock_boot_us(&hf__clock_system), now = start, guests_us = 0;
+    struct hf_list later;
+    int code = 0;
+    hf__list_init(&later);
+    for (struct hf_list *node = batch->next, *next; node != batch && code == 0; node = next) {
         struct hf_call *call = HF_CONTAINER(node, struct hf_call, node);
-        if (node != batch->next && hf__clock_boot_us(&hf__clock_system) > stop_us) {
-            put_off(e, batch, node);
-            return 0;
+        next = node->next;
+        if (is_for_later(call, node == batch->next, now - start, guests_us)) {
+            hf__list_remove(node);
+            hf__list_append(&later, node);
+            continue;
         }
         hf__execute(&e->writer_db, &call->op, call->arena, store_us(e), &call->answer);
+        int64_t before = now;
+        now = hf__clock_boot_us(&hf__clock_system);
+        if (call->lane != 0) guests_us += now - before;
         if (!sqlite3_get_autocommit(e->writer_db.handle)) continue;
         *reterr = call->answer.error;
-        return reterr->code ? reterr->code : hf__error_set(reterr, HF_ERR_IO, "transaction lost");
+        code = reterr->code ? reterr->code : hf__error_set(reterr, HF_ERR_IO, "transaction lost");
     }
-    return 0;
+    put_off(e, &later);
+    return code;
 }
 
 /*

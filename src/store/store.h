@@ -45,8 +45,8 @@ struct hf_call {
     hf_call_fn done;
     void *user;
     struct hf_mailbox *mailbox; /* NULL: `done` is called by the store */
-    unsigned
-        lane; /* calls of other lanes need not wait for this one's (lanes.h); 0: the protocol's */
+    /* Calls of other lanes need not wait for this one's (lanes.h); 0: the protocol's. */
+    unsigned lane;
 
     struct hf_answer answer; /* when done */
 

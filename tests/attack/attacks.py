@@ -3,6 +3,7 @@ import bodies
 import connections
 import greed
 import malformed
+import tables
 import tokens
 
 MIB = 1 << 20
@@ -20,6 +21,7 @@ SETTINGS = {
     "rate": {"options": ["--rate", "600", "--rate-per-caller", "400"]},
     "patient": {"timeout": "30s"},
     "unread log": {"stalled_log": True},
+    "tables": {"tables": True},
 }
 
 
@@ -64,4 +66,9 @@ ATTACKS = [
     Attack(bodies.unfinished_everywhere, memory=BODIES_MEMORY_MOST, setting="patient"),
     Attack(connections.greedy_readers, memory=ANSWERS_MEMORY_MOST, setting="patient"),
     Attack(tokens.unread_log, setting="unread log"),
+    Attack(tables.dear_scans, setting="tables"),
+    # A file has one writer, and what is being written is not interrupted: 2.5 MB take it several ms.
+    Attack(tables.long_writes, setting="tables", p99=150),
+    Attack(tables.whole_tables, setting="tables", p99=50),
+    Attack(tables.dear_requests, setting="tables", p99=80),
 ]

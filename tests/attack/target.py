@@ -19,6 +19,7 @@ WATCH_SECONDS = 0.05
 CALM_CONNECTIONS = 20
 
 GOOD, WITNESS, MALLORY = "alice-0123456789abcdef", "bob-0123456789abcdef", "mallory-{}-0123456789abcdef"
+ADMIN = "carol-0123456789abcdef"
 MALLORIES = 10
 
 
@@ -39,15 +40,25 @@ class Issuer:
         return self.key.token(**more)
 
 
+def write_rules(directory):
+    """Everybody may have locks; hostile callers have tables of their own, too."""
+    path = os.path.join(directory, "rules")
+    with open(path, "w") as file:
+        file.write("* read,lock,force *\n")
+        file.writelines(f"owner:mallory-{i} read,write table:mallory-*\n" for i in range(MALLORIES))
+    return path
+
+
 class Target(harness.Service):
     """`limit` is the share of one caller, and of one address, in connections, waiters, sessions and streams."""
 
-    def __init__(self, command, directory, cleanup, under=(), limit=1000, timeout="3s", options=(), stalled_log=False):
+    def __init__(self, command, directory, cleanup, under=(), limit=1000, timeout="3s", options=(), stalled_log=False,
+                 tables=False):
         self.limit, self.stalled = limit, None
         self.issuer = Issuer(directory, cleanup)
         tokens = os.path.join(directory, "tokens")
         with open(tokens, "w") as file:
-            file.write(f"{GOOD} alice\n{WITNESS} bob\n")
+            file.write(f"{GOOD} alice\n{WITNESS} bob\n{ADMIN} carol admin\n")
             for i in range(MALLORIES):
                 file.write(f"{MALLORY.format(i)} mallory-{i}\n")
         self.args = [*under, command, "--store", f"file:{directory}/locks.db", "serve", "--listen", "127.0.0.1:0",
@@ -57,6 +68,8 @@ class Target(harness.Service):
         for what in ["connections-per-address", "waiters-per-caller", "sessions-per-caller", "streams-per-caller"]:
             self.args += [f"--max-{what}", str(limit)]
         self.args += ["--max-locks-per-caller", "100000", "--max-data-per-caller", str(64 << 20), *options]
+        if tables:
+            self.args += ["--rules", write_rules(directory)]
         self.env = {name: value for name, value in os.environ.items()
                     if not name.startswith(("HOLDFAST_", "XDG_", "JWT_", "LOCKER_"))}
         self.env["AWS_EC2_METADATA_DISABLED"] = "true"
