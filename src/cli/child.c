@@ -1,8 +1,10 @@
 #include "cli/child.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,9 +13,11 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/text.h"
 #include "cli/wake.h"
 
@@ -67,32 +71,24 @@ static void keep_own_files(void)
 
 /* ---- variables ---- */
 
-static bool is_overridden(const char *entry, const struct child_variable *variables)
+static bool is_overridden(const char *entry)
 {
-    for (; variables->name; variables++) {
-        size_t len = strlen(variables->name);
-        if (strncmp(entry, variables->name, len) == 0 && entry[len] == '=') return true;
-    }
-    return false;
+    return strncmp(entry, "HOLDFAST_LOCK=", 14) == 0 ||
+           strncmp(entry, "HOLDFAST_OWNER=", 15) == 0 || strncmp(entry, "HOLDFAST_TOKEN=", 15) == 0;
 }
 
-/* A copy: the library's threads may read ours. */
-static char **environment_with(const struct child_variable *variables, struct hf_arena *arena)
+/* The token is first, since formats without tokens set no variable, not even to 0. */
+static char **environment_with(struct child_orders *orders)
 {
-    size_t count = 0, at = 0;
-    for (const struct child_variable *v = variables; v->name; v++) count++;
+    size_t count = 4, at = 0;
     for (char **entry = environ; entry && *entry; entry++) count++;
-    char **all = hf__arena_zalloc(arena, count + 1, sizeof *all);
+    char **all = hf__calloc(count, sizeof *all);
     if (!all) return NULL;
-    for (const struct child_variable *v = variables; v->name; v++) {
-        if (!v->value) continue;
-        struct hf_slice text = hf__arena_printf(arena, "%s=%s", v->name, v->value);
-        if (!text.ptr) return NULL;
-        all[at++] = (char *)text.ptr;
-    }
-    for (char **entry = environ; entry && *entry; entry++) {
-        if (!is_overridden(*entry, variables)) all[at++] = *entry;
-    }
+    all[at++] = orders->token;
+    all[at++] = orders->lock;
+    all[at++] = orders->owner;
+    for (char **entry = environ; entry && *entry; entry++)
+        if (!is_overridden(*entry)) all[at++] = *entry;
     return all;
 }
 
@@ -132,27 +128,59 @@ pid_t child_parent(pid_t pid)
     return parent_of(pid, &began);
 }
 
-/* Restores the state in which we were started. */
-static void be_as_before(void)
+/* As we were started with them; signals stay blocked. */
+static void restore_settings(void)
 {
     signal(SIGPIPE, pipes_are_ignored ? SIG_IGN : SIG_DFL);
     if (policy >= 0 && sched_getscheduler(0) != policy) sched_setscheduler(0, policy, &priority);
     if (getpriority(PRIO_PROCESS, 0) != niceness) setpriority(PRIO_PROCESS, 0, niceness);
-    sigprocmask(SIG_SETMASK, wake_old_mask(), NULL);
 }
 
-/* Between fork and exec. */
-static void become(char *const *argv, char *const *environment, const struct child *child,
-                   pid_t parent, int report)
+/* A parent that ends, or has no use for us, closes its end. */
+static void wait_for_orders(int fd, struct child_orders *ret)
 {
-    if (child->own_group) setpgid(0, 0);
-    int terminal = child->takes_terminal ? open("/dev/tty", O_RDWR | O_CLOEXEC) : -1;
-    if (terminal >= 0) tcsetpgrp(terminal, getpid()); /* SIGTTOU is blocked still */
+    ssize_t got;
+    while ((got = read(fd, ret, sizeof *ret)) < 0 && errno == EINTR) {
+    }
+    if (got != (ssize_t)sizeof *ret) _exit(127);
+}
+
+/* Where execvpe would find a program; an empty text if that is left to it. */
+static void find_program(const char *name, char ret[PATH_MAX])
+{
+    struct stat info;
+    const char *path = strchr(name, '/') || !*name ? NULL : getenv("PATH");
+    for (const char *end; path; path = *end ? end + 1 : NULL) {
+        end = strchrnul(path, ':');
+        int len = snprintf(ret, PATH_MAX, "%.*s/%s", (int)(end - path), path, name);
+        if (end > path && len < PATH_MAX && access(ret, X_OK) == 0 && stat(ret, &info) == 0 &&
+            S_ISREG(info.st_mode))
+            return;
+    }
+    *ret = '\0';
+}
+
+/* Between fork and exec. What does not depend on the orders is done before they come. */
+static void become(char *const *argv, pid_t parent, int orders_fd, int report)
+{
+    static struct child_orders orders;
+    static char program[PATH_MAX];
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     int error = getppid() == parent ? 0 : ESRCH;
-    be_as_before();
+    restore_settings();
     keep_own_files();
+    char **environment = environment_with(&orders);
+    if (!environment) error = ENOMEM;
+    find_program(argv[0], program);
+    execve("", argv, environ); /* fails; its code is in memory now */
+    wait_for_orders(orders_fd, &orders);
+    if (orders.own_group) setpgid(0, 0);
+    int terminal = orders.takes_terminal ? open("/dev/tty", O_RDWR | O_CLOEXEC) : -1;
+    if (terminal >= 0) tcsetpgrp(terminal, getpid()); /* SIGTTOU is blocked still */
+    sigprocmask(SIG_SETMASK, wake_old_mask(), NULL);
     if (error == 0) {
+        if (!orders.has_token) environment++;
+        if (*program) execve(program, argv, environment);
         execvpe(argv[0], argv, environment);
         error = errno;
     }
@@ -161,27 +189,68 @@ static void become(char *const *argv, char *const *environment, const struct chi
     _exit(127);
 }
 
+/* Orders are at most PIPE_BUF bytes: they are written as a whole, and read as a whole. */
+static_assert(sizeof(struct child_orders) <= 4096, "larger than PIPE_BUF");
+
 /* Not vfork: the killer must not wait for a program that takes long to be executed. */
-int child_start(struct child *child, char *const *argv, const struct child_variable *variables,
-                struct hf_arena *arena)
+int child_prepare(struct child *child, char *const *argv)
 {
-    int report[2];
-    char **environment = environment_with(variables, arena);
-    if (!environment) return ENOMEM;
-    if (pipe2(report, O_CLOEXEC | O_NONBLOCK) != 0) return errno;
+    int orders[2], report[2];
+    *child = (struct child){.orders_fd = -1, .report_fd = -1, .is_over = true};
+    if (pipe2(orders, O_CLOEXEC) != 0) return errno;
+    int error = pipe2(report, O_CLOEXEC | O_NONBLOCK) != 0 ? errno : 0;
     pid_t parent = getpid();
-    child->pid = fork();
-    if (child->pid == 0) become(argv, environment, child, parent, report[1]);
-    int forked = errno;
-    close(report[1]);
-    child->report_fd = report[0];
-    /* The child does the same; either may be first. */
-    if (child->pid > 0 && child->own_group) setpgid(child->pid, child->pid);
-    if (child->pid > 0) return 0;
-    close(report[0]);
-    child->report_fd = -1;
+    if (error == 0) {
+        child->pid = fork();
+        error = errno;
+        if (child->pid == 0) {
+            close(orders[1]);
+            become(argv, parent, orders[0], report[1]);
+        }
+        close(report[1]);
+        if (child->pid < 0) close(report[0]);
+    }
+    close(orders[0]);
+    if (child->pid > 0) {
+        child->orders_fd = orders[1];
+        child->report_fd = report[0];
+        child->is_over = false;
+        return 0;
+    }
+    close(orders[1]);
+    return error;
+}
+
+static void close_both(struct child *child)
+{
+    if (child->orders_fd >= 0) close(child->orders_fd);
+    if (child->report_fd >= 0) close(child->report_fd);
+    child->orders_fd = child->report_fd = -1;
+}
+
+void child_discard(struct child *child)
+{
+    close_both(child);
+    if (child->is_over) return;
+    kill(child->pid, SIGKILL);
+    waitpid(child->pid, NULL, 0);
     child->is_over = true;
-    return forked;
+}
+
+int child_start(struct child *child, const struct child_orders *orders)
+{
+    child->own_group = orders->own_group;
+    /* The child does the same; either may be first. */
+    if (orders->own_group) setpgid(child->pid, child->pid);
+    ssize_t told = write(child->orders_fd, orders, sizeof *orders);
+    int error = told == (ssize_t)sizeof *orders ? 0 : errno;
+    if (error != 0) { /* it was killed while it waited */
+        child_discard(child);
+        return error;
+    }
+    close(child->orders_fd);
+    child->orders_fd = -1;
+    return 0;
 }
 
 bool child_has_started(struct child *child, int *ret_error)

@@ -6,6 +6,9 @@
  * over (holdfast is part of a pipeline or of a script) it stays in our group, and only the command
  * itself is signalled. Its parent adopts its orphans, so that all of them can be killed. If the
  * parent is killed, the command is killed too.
+ *
+ * Its process is forked while the lock is waited for, and executes the command when it gets its
+ * orders: a waiter that has got the lock need not fork first.
  */
 #ifndef HF_CLI_CHILD_H
 #define HF_CLI_CHILD_H
@@ -13,7 +16,6 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "base/arena.h"
 #include "base/error.h"
 
 struct child {
@@ -24,6 +26,7 @@ struct child {
     bool is_stopped;
     bool is_suspended; /* … by its terminal, so that its shell can continue */
     int status;        /* as of waitpid, when it has ended */
+    int orders_fd;     /* where it waits for its orders; -1: it has them */
     int report_fd;     /* readable when it was executed, or could not be; -1: already known */
 };
 
@@ -33,17 +36,23 @@ struct child {
  */
 void child_remember(void);
 
-/* Variables for the child, before ours; pairs of name and value, the last one {NULL}. A value of
- * NULL: not set. */
-struct child_variable {
-    const char *name;
-    const char *value;
+enum { CHILD_TEXT_SIZE = 1100 }; /* for a name or an owner, which the library bounds */
+
+/* What is known only when the lock is held; variables as "NAME=value". */
+struct child_orders {
+    bool own_group;
+    bool takes_terminal;
+    bool has_token;
+    char token[48], lock[CHILD_TEXT_SIZE], owner[CHILD_TEXT_SIZE];
 };
 
-/* Starts it as `own_group` and `takes_terminal` say; 0, or errno. Does not wait for the program to
- * be executed. */
-int child_start(struct child *child, char *const *argv, const struct child_variable *variables,
-                struct hf_arena *arena);
+/* Forks a process that waits for its orders; 0, or errno. `argv` must stay valid. */
+int child_prepare(struct child *child, char *const *argv);
+/* Kills it while it waits. */
+void child_discard(struct child *child);
+
+/* Gives it its orders: it executes the program, which is not waited for. 0, or errno: it is over. */
+int child_start(struct child *child, const struct child_orders *orders);
 
 /* Whether it was executed by now (error 0), or could not be (its errno). */
 bool child_has_started(struct child *child, int *ret_error);

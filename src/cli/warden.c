@@ -22,7 +22,6 @@
 enum {
     AGAIN_US = 50 * 1000, /* between two tries to kill */
     LATE_TIMES = 4,       /* the margin, as a multiple of the latest wake-up */
-    TEXT_SIZE = 1100,     /* for a name or an owner, which the library bounds */
 };
 
 enum order_kind { RUN, SIGNAL, CONTINUE, TERMINATE };
@@ -31,8 +30,7 @@ struct order {
     enum order_kind kind;
     int signal;
     struct warden_plan plan;
-    bool has_token;
-    char lock[TEXT_SIZE], owner[TEXT_SIZE], token[24];
+    struct child_orders orders;
 };
 
 /* Shared by the two processes. */
@@ -63,7 +61,6 @@ struct warden {
     int64_t ends_us; /* of the lease, as known when the command was told to end */
     int64_t due_us;  /* the time that the timer is set to */
     int64_t late_us; /* the latest wake-up so far */
-    struct hf_arena arena;
 };
 
 /* A reader that does not read them must not block the warden. */
@@ -93,28 +90,26 @@ static void tell_end(struct warden *w)
     w->end_due = !w->end_told && !w->left_alone;
 }
 
+/* The process that waits for its orders may have been killed; then there is another. */
+static int start_child(struct warden *w, const struct child_orders *orders)
+{
+    child_look(&w->child);
+    bool waits = !w->child.is_over && w->child.orders_fd >= 0;
+    if (waits && child_start(&w->child, orders) == 0) return 0;
+    int error = child_prepare(&w->child, w->argv);
+    return error == 0 ? child_start(&w->child, orders) : error;
+}
+
 static void start(struct warden *w, const struct order *order)
 {
-    const struct child_variable variables[] = {
-        {"HOLDFAST_LOCK", order->lock},
-        {"HOLDFAST_OWNER", order->owner},
-        /* A format without tokens sets no variable, not even to 0. */
-        {"HOLDFAST_TOKEN", order->has_token ? order->token : NULL},
-        {0}};
     w->plan = order->plan;
     w->terminating = w->killing = w->denied_told = w->stop_told = false;
     w->end_told = w->end_due = false;
-    w->child = (struct child){.own_group = order->plan.own_group,
-                              .takes_terminal = order->plan.takes_terminal,
-                              .report_fd = -1};
     /* In its own group the warden is not stopped together with holdfast. But a command that shares
      * holdfast's group must have its parent there, or the kernel takes it for a job of a shell. */
-    if (order->plan.own_group) setpgid(0, 0);
+    if (order->orders.own_group) setpgid(0, 0);
     w->ends_us = __atomic_load_n(&w->page->until_us, __ATOMIC_RELAXED);
-    int error = now_us() >= w->ends_us - margin_us(w)
-                    ? ETIME
-                    : child_start(&w->child, w->argv, variables, &w->arena);
-    hf__arena_reset(&w->arena);
+    int error = now_us() >= w->ends_us - margin_us(w) ? ETIME : start_child(w, &order->orders);
     w->running = w->starting = error == 0;
     if (error != 0) report(w, WARDEN_NOT_STARTED, error);
 }
@@ -289,6 +284,7 @@ static void be_warden(int socket, struct page *page, char *const *argv)
     w.signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
     w.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (w.signals < 0 || w.timer < 0) _exit(1);
+    child_prepare(&w.child, argv); /* if it cannot, it is tried again with the order to run */
     while (w.running || !w.left_alone) {
         set_timer(&w, act(&w));
         if (!w.running && w.left_alone) break;
@@ -302,6 +298,7 @@ static void be_warden(int socket, struct page *page, char *const *argv)
         if (fds[1].revents || w.running) look_after_child(&w);
         if (fds[2].revents) listen_to_holdfast(&w);
     }
+    if (w.child.orders_fd >= 0) child_discard(&w.child);
     _exit(0);
 }
 
@@ -358,10 +355,14 @@ static void tell(const struct order *order)
 void warden_run(const struct warden_plan *plan, const char *lock, const char *owner,
                 const char *token)
 {
-    struct order order = {.kind = RUN, .plan = *plan, .has_token = token != NULL};
-    snprintf(order.lock, sizeof order.lock, "%s", lock);
-    snprintf(order.owner, sizeof order.owner, "%s", owner);
-    snprintf(order.token, sizeof order.token, "%s", token ? token : "");
+    struct order order = {.kind = RUN, .plan = *plan};
+    struct child_orders *orders = &order.orders;
+    orders->own_group = plan->own_group;
+    orders->takes_terminal = plan->takes_terminal;
+    orders->has_token = token != NULL;
+    snprintf(orders->token, sizeof orders->token, "HOLDFAST_TOKEN=%s", token ? token : "");
+    snprintf(orders->lock, sizeof orders->lock, "HOLDFAST_LOCK=%s", lock);
+    snprintf(orders->owner, sizeof orders->owner, "HOLDFAST_OWNER=%s", owner);
     __atomic_store_n(&us.page->until_us, plan->until_us, __ATOMIC_RELAXED);
     __atomic_store_n(&us.page->seen_us, now_us(), __ATOMIC_RELAXED);
     tell(&order);

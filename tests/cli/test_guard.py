@@ -893,6 +893,31 @@ class TheGuardItself(GuardTest):
         self.assertEqual(self.state("job"), "free")
 
     @on_file
+    def test_what_waits_for_its_orders_may_be_killed_and_goes_with_holdfast(self):
+        def waiting(process):
+            """The process that will execute the command, forked while the lock is waited for."""
+            parents = {pid: stat_of(pid)[1:2] for pid in all_pids()}
+            return [pid for pid, parent in parents.items()
+                    if parent and parents.get(int(parent[0])) == [str(process.pid)]]
+
+        holder = self.guarded("job")
+        out = os.path.join(self.path, "out")
+        processes = []
+        for _ in range(2):
+            with open(out, "a") as file:
+                processes.append(self.start("run", "job", "--", "sh", "-c", "echo $HOLDFAST_LOCK", stdout=file))
+        wait_until(lambda: all(map(waiting, processes)), SOON, "processes that wait for their orders")
+        killed, ended = processes
+        os.kill(waiting(killed)[0], signal.SIGKILL)
+        [prepared] = waiting(ended)
+        ended.terminate()
+        self.assertEqual(exit_code(ended.wait(SOON)), 143)
+        wait_until(lambda: not alive(prepared), SOON, "its end")
+        self.assertEqual(self.end(holder), 143)
+        self.assertEqual(killed.wait(SOON), 0)
+        self.assertEqual(read(out), "job\n")
+
+    @on_file
     def test_if_it_is_stopped_holdfast_kills(self):
         process = self.guarded("job", "ngsd")
         os.kill(self.guard_of(process), signal.SIGSTOP)
