@@ -111,10 +111,29 @@ static void drain(struct hf_client *client)
     }
 }
 
+static int64_t next_us(const struct hf_client *client)
+{
+    int64_t core_us = hf__core_next_us(&client->core), watch_us = hf__watchers_next_us(client);
+    return core_us < watch_us ? core_us : watch_us;
+}
+
+static bool wants_to_listen(const struct hf_client *client)
+{
+    return client->core.wants_hints && !client->listens && !client->core.closing;
+}
+
+/* Whether the thread has anything to do before it wakes up by itself. */
+static bool has_work(const struct hf_client *client)
+{
+    return !hf__list_empty(&client->chores) || client->hinted || client->freed ||
+           client->core.closed || client->stopping || client->closed || wants_to_listen(client) ||
+           next_us(client) < client->nap_until_us;
+}
+
 void hf__client_leave(struct hf_client *client)
 {
     drain(client);
-    if (!client->woken) {
+    if (!client->woken && has_work(client)) {
         client->woken = true;
         pthread_cond_signal(&client->wake);
     }
@@ -132,6 +151,7 @@ static void nap(struct hf_client *client, int64_t until_us)
     /* Not for long: the clock that counts runs on while the machine is suspended. */
     if (until_us == HF_NEVER || ms > LONGEST_NAP_MS) ms = LONGEST_NAP_MS;
     struct timespec until = hf__deadline_in(ms);
+    client->nap_until_us = until_us;
     client->woken = false;
     while (!client->woken) {
         if (pthread_cond_timedwait(&client->wake, &client->mutex, &until) != 0) break;
@@ -141,17 +161,26 @@ static void nap(struct hf_client *client, int64_t until_us)
 
 /* ---- hints ---- */
 
-static void heard(struct hf_hint *hint)
+/*
+ * Heeded where it is heard: to hand it to the thread would take longer than the poll. Whoever drives
+ * the client is woken.
+ */
+static void heard(struct hf_hint *hint, uint64_t freed)
 {
     struct hf_client *client = HF_CONTAINER(hint, struct hf_client, hint);
     pthread_mutex_lock(&client->mutex);
-    bool heeds = !client->hinted && hf__core_heeds_hint(&client->core);
-    if (heeds) client->hinted = true;
-    if (heeds && !client->woken) {
-        client->woken = true;
-        pthread_cond_signal(&client->wake);
+    bool heeds =
+        (freed ? client->freed != freed : !client->hinted) && hf__core_heeds_hint(&client->core);
+    if (heeds && !client->driven) {
+        hf__core_hint(&client->core, freed, hf__client_now_us(client));
+        hf__client_leave(client);
+        return;
     }
-    if (heeds && client->driven) hf__mailbox_ring(&client->mailbox);
+    if (heeds) {
+        if (freed) client->freed = freed;
+        else client->hinted = true;
+        hf__mailbox_ring(&client->mailbox);
+    }
     pthread_mutex_unlock(&client->mutex);
 }
 
@@ -167,7 +196,7 @@ static void listen_now(struct hf_client *client, struct hf_chore *chore)
 
 static void listen_if_wanted(struct hf_client *client)
 {
-    if (!client->core.wants_hints || client->listens || client->core.closing) return;
+    if (!wants_to_listen(client)) return;
     client->listens = true;
     hf__client_chore(client, &client->listen);
 }
@@ -177,18 +206,14 @@ static void turn(struct hf_client *client)
 {
     int64_t now_us = hf__client_now_us(client);
     hf__core_tick(&client->core, now_us);
-    if (client->hinted) hf__core_hint(&client->core, now_us);
+    if (client->freed) hf__core_hint(&client->core, client->freed, now_us);
+    if (client->hinted) hf__core_hint(&client->core, 0, now_us);
+    client->freed = 0;
     client->hinted = false;
     listen_if_wanted(client);
     hf__watchers_run(client, now_us);
     drain(client);
     if (client->core.closed) hf__client_wake_all(client, &client->core);
-}
-
-static int64_t next_us(const struct hf_client *client)
-{
-    int64_t core_us = hf__core_next_us(&client->core), watch_us = hf__watchers_next_us(client);
-    return core_us < watch_us ? core_us : watch_us;
 }
 
 /* With the mutex, released while it runs. False: there is none. */

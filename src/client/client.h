@@ -93,10 +93,12 @@ struct hf_client {
     bool listens;    /* it has asked for hints */
     bool hears;      /* the store gives them */
     bool hinted;     /* something may have changed */
+    uint64_t freed;  /* … and this may be free soon; 0: nothing is known to be */
     bool processing; /* a driven client's callbacks are running */
     bool stopping;   /* the thread is ending */
     bool closed;     /* nothing is submitted any more */
     bool woken;
+    int64_t nap_until_us; /* when the thread, not woken, will look at the clock again */
 };
 
 /* ---- client.c ---- */

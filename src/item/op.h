@@ -145,9 +145,11 @@ struct hf_op {
     bool ttl_enabled;              /* UPDATE_TTL */
     struct hf_slice ttl_attribute; /* UPDATE_TTL */
 
-    /* Others may see it before it is durable; its own answer still comes after. For what only gives
-     * something up. */
-    bool early;
+    /*
+     * Not 0: it only gives something up, which others may wait for under this hash. They may see it
+     * before it is durable; its own answer still comes after.
+     */
+    uint64_t frees;
 
     /* How hard to try; 0 is the store's default. Not part of the request on the wire. */
     int attempts;

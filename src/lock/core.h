@@ -474,6 +474,9 @@ int hf__core_init(struct hf_core *core, const struct hf_core_options *options,
 /* No request may be outstanding. Does not free grants and attempts that were handed out. */
 void hf__core_free(struct hf_core *core);
 
+/* The hash of a lock's name, as in an op's `frees`; never 0. */
+uint64_t hf__name_hash(struct hf_slice name);
+
 /* Inputs. `now` never goes backwards. */
 void hf__core_tick(struct hf_core *core, int64_t now_us);
 void hf__core_answer(struct hf_core *core, struct hf_request *request,
@@ -481,11 +484,14 @@ void hf__core_answer(struct hf_core *core, struct hf_request *request,
 /* Whether a holder with these signs of life is dead. The first call begins its observation. */
 bool hf__core_finds_dead(struct hf_core *core, const struct hf_liveness *liveness, int64_t now_us);
 
-/* Something in the store may have changed, or not: waiters poll soon. */
-void hf__core_hint(struct hf_core *core, int64_t now_us);
-/* Whether an attempt waits, for which hf__core_hint must be called; if not, this call is enough. */
+/*
+ * Something in the store may have changed, or not: waiters poll soon. But if `freed` is not 0, only
+ * the first waiter for the lock of this hash (hf__name_hash), which is being given up, tries at once.
+ */
+void hf__core_hint(struct hf_core *core, uint64_t freed, int64_t now_us);
 /* The same for one lock. */
 void hf__core_hint_name(struct hf_core *core, struct hf_slice name, int64_t now_us);
+/* Whether an attempt waits, for which hf__core_hint must be called; if not, this call is enough. */
 bool hf__core_heeds_hint(struct hf_core *core);
 /* Copies its arguments. The attempt exists until it has been fetched from `finished`. */
 int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t now_us,

@@ -168,7 +168,7 @@ static void build(struct hf_core *core, struct hf_errand *errand, struct hf_requ
         errand->claim.is_wanted =
             errand->kind == HF_ERRAND_RELEASE || errand->kind == HF_ERRAND_BY_GRANT;
         format->release(layout, arena, &errand->claim, op);
-        op->early = true;
+        op->frees = hf__name_hash(hf__name_text(errand->name));
         break;
     case HF_ERRAND_RETIRE:
         format->shares->retire(layout, arena, hf__name_text(errand->name),

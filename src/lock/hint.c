@@ -9,6 +9,8 @@
  *     most hints concern another lock.
  * H3  An attempt that finds a change without a hint polls for a while as if there were no hints:
  *     a client writes to the store without giving any.
+ * H4  A hint may say which lock is being given up. The first waiter for it then tries without
+ *     looking first. It is a try like any other: if the lock is held, it is refused.
  */
 #include "base/hash.h"
 #include "lock/attempt.h"
@@ -68,13 +70,38 @@ void hf__hints_pass_on(struct hf_core *core, struct hf_alarm *alarm, int64_t now
     hf__alarm_set(core, alarm, core->hints_left > 0 ? now_us + TURN_US : HF_NEVER);
 }
 
-void hf__core_hint(struct hf_core *core, int64_t now_us)
+uint64_t hf__name_hash(struct hf_slice name)
+{
+    return hf__hash_more(HF_HASH_START, name) | 1;
+}
+
+/* H4. Among a crowd it is not searched for: they look in their turns. */
+static void try_freed(struct hf_core *core, uint64_t freed, int64_t now_us)
+{
+    if (core->waiting_count > AT_A_TIME) return;
+    for (struct hf_list *at = core->waiting.next; at != &core->waiting; at = at->next) {
+        struct hf_attempt *attempt = HF_CONTAINER(at, struct hf_attempt, of_waiting);
+        if (hf__name_hash(hf__name_text(attempt->name)) != freed) continue;
+        if (attempt->failures == 0 && hf__turn_is_ours(core, attempt)) {
+            attempt->read_next = false;
+            hf__attempt_go(core, attempt, now_us);
+        }
+        return; /* the only one of this name that waits (Q1); the list has changed */
+    }
+}
+
+void hf__core_hint(struct hf_core *core, uint64_t freed, int64_t now_us)
 {
     hf__core_tick(core, now_us);
+    if (freed) {
+        try_freed(core, freed, now_us);
+        return;
+    }
     core->hints_heard++;
     bool is_under_way = core->hints_left > 0;
     core->hints_left = core->waiting_count;
     if (!is_under_way) hf__hints_pass_on(core, &core->hint_alarm, now_us);
+    hf__core_tick(core, now_us); /* who polls at once need not wait for another wake-up */
 }
 
 void hf__core_hint_name(struct hf_core *core, struct hf_slice text, int64_t now_us)

@@ -11,7 +11,7 @@
 #include "base/thread.h"
 #include "store/store.h"
 
-enum { WHERE = 8, SPACING_US = 1000 }; /* a byte that carries no lock; between two hints */
+enum { WHERE = 8 }; /* bytes that carry no lock */
 
 void hf__bell_init(struct hf_bell *bell)
 {
@@ -20,20 +20,40 @@ void hf__bell_init(struct hf_bell *bell)
     pthread_mutex_init(&bell->mutex, NULL);
 }
 
-void hf__bell_tell(struct hf_bell *bell)
+void hf__bell_tell(struct hf_bell *bell, uint64_t freed)
 {
     pthread_mutex_lock(&bell->mutex);
     for (struct hf_list *at = bell->hints.next; at != &bell->hints; at = at->next) {
         struct hf_hint *hint = HF_CONTAINER(at, struct hf_hint, node);
-        hint->changed(hint);
+        hint->changed(hint, freed);
     }
     pthread_mutex_unlock(&bell->mutex);
 }
 
-void hf__bell_ring(int fd)
+void hf__bell_ring(int fd, uint64_t freed)
 {
-    ssize_t written = pwrite(fd, "!", 1, WHERE);
+    ssize_t written = pwrite(fd, &freed, sizeof freed, WHERE);
     (void)written; /* a full disk prevents it: waiters poll anyway */
+}
+
+/* What was rung last; a file of an earlier version says nothing of use. */
+static uint64_t freed_in(int fd)
+{
+    uint64_t freed;
+    return pread(fd, &freed, sizeof freed, WHERE) == sizeof freed ? freed : 0;
+}
+
+static void rest(void)
+{
+    const struct timespec pause = {0, HF_BELL_SPACING_US * 1000};
+    nanosleep(&pause, NULL);
+}
+
+/* False: it was not rung. */
+static bool empty(int inotify_fd)
+{
+    char room[4096];
+    return read(inotify_fd, room, sizeof room) > 0;
 }
 
 static void *hear(void *user)
@@ -41,22 +61,27 @@ static void *hear(void *user)
     struct hf_bell *bell = user;
     struct pollfd fds[] = {{.fd = bell->inotify_fd, .events = POLLIN},
                            {.fd = bell->stop_fd, .events = POLLIN}};
-    char room[4096];
     for (;;) {
         if (poll(fds, 2, -1) < 0 && errno != EINTR) break;
         if (fds[1].revents) break;
         if (!fds[0].revents) continue;
-        if (read(bell->inotify_fd, room, sizeof room) < 0 && errno != EAGAIN) break;
-        hf__bell_tell(bell);
-        const struct timespec pause = {0, SPACING_US * 1000};
-        nanosleep(&pause, NULL); /* a busy file is not heard of at every commit */
+        if (!empty(bell->inotify_fd) && errno != EAGAIN) break;
+        uint64_t freed = freed_in(bell->fd);
+        if (freed) {
+            bell->heard(bell, freed);
+            rest();
+            empty(bell->inotify_fd);
+        }
+        bell->heard(bell, 0);
+        if (!freed) rest();
     }
     return NULL;
 }
 
 /* With the mutex. */
-static bool start(struct hf_bell *bell, const char *path)
+static bool start(struct hf_bell *bell, const char *path, int fd)
 {
+    bell->fd = fd;
     bell->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     bell->stop_fd = eventfd(0, EFD_CLOEXEC);
     bell->has_thread = bell->inotify_fd >= 0 && bell->stop_fd >= 0 &&
@@ -65,11 +90,11 @@ static bool start(struct hf_bell *bell, const char *path)
     return bell->has_thread;
 }
 
-bool hf__bell_listen(struct hf_bell *bell, const char *path, struct hf_hint *hint)
+bool hf__bell_listen(struct hf_bell *bell, const char *path, int fd, struct hf_hint *hint)
 {
     pthread_mutex_lock(&bell->mutex);
     bool first = path && bell->inotify_fd < 0 && bell->stop_fd < 0;
-    bool heard = !path || (first ? start(bell, path) : bell->has_thread);
+    bool heard = !path || (first ? start(bell, path, fd) : bell->has_thread);
     if (heard) hf__list_append(&bell->hints, &hint->node);
     pthread_mutex_unlock(&bell->mutex);
     return heard;
@@ -89,7 +114,13 @@ void hf__bell_stop(struct hf_bell *bell)
         while (write(bell->stop_fd, &one, sizeof one) < 0 && errno == EINTR) {
         }
         pthread_join(bell->thread, NULL);
+        bell->has_thread = false;
     }
+}
+
+void hf__bell_free(struct hf_bell *bell)
+{
+    hf__bell_stop(bell);
     if (bell->inotify_fd >= 0) close(bell->inotify_fd);
     if (bell->stop_fd >= 0) close(bell->stop_fd);
     pthread_mutex_destroy(&bell->mutex);

@@ -3,9 +3,11 @@
  * listeners hear that something may have changed. It is a hint: it may be late, spurious or
  * missing.
  *
- * It is a byte of PATH-open that is written again, and inotify. SQLite's own log would not serve:
- * it is written before the commit can be seen, and nothing is written when it can. A futex in a
- * mapped file would serve, but ends every process that has it mapped if the file is truncated.
+ * It is eight bytes of PATH-open that are written again, and inotify. They may tell which lock is
+ * being given up: a waiter for that one tries at once, without looking first, and all others hear a
+ * millisecond later. SQLite's own log would not serve: it is written before the commit can be seen,
+ * and nothing is written when it can. A futex in a mapped file would serve, but ends every process
+ * that has it mapped if the file is truncated.
  * Ringing is one system call per commit, whether or not anybody listens; listening is a thread that
  * sleeps.
  */
@@ -14,14 +16,22 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/list.h"
 
 struct hf_hint;
 
+enum {
+    HF_BELL_SPACING_US = 1000
+}; /* between two hints: a busy file is not heard at every commit */
+
 struct hf_bell {
+    /* On its thread, to call hf__bell_tell; NULL: it has none. */
+    void (*heard)(struct hf_bell *bell, uint64_t freed);
     pthread_mutex_t mutex; /* guards the rest; held while hints are given */
     struct hf_list hints;
+    int fd;         /* of the file, to see what was freed */
     int inotify_fd; /* -1: nobody has listened yet */
     int stop_fd;
     pthread_t thread;
@@ -29,16 +39,21 @@ struct hf_bell {
 };
 
 void hf__bell_init(struct hf_bell *bell);
-/* Nobody listens any more. */
+/* Ends its thread: it is heard in this process only by hf__bell_tell. */
 void hf__bell_stop(struct hf_bell *bell);
+/* Nobody listens any more. */
+void hf__bell_free(struct hf_bell *bell);
 
-/* Tells everybody in this process. */
-void hf__bell_tell(struct hf_bell *bell);
-/* … and in others: `fd` is of the file that they listen to. */
-void hf__bell_ring(int fd);
+/* Tells everybody in this process. `freed`: see struct hf_hint. */
+void hf__bell_tell(struct hf_bell *bell, uint64_t freed);
+/*
+ * … and in others: `fd` is of the file that they listen to. With `freed` it may be rung before the
+ * commit, by who cannot be overtaken, and all others hear of it HF_BELL_SPACING_US later.
+ */
+void hf__bell_ring(int fd, uint64_t freed);
 
-/* `path` NULL: it is rung by hf__bell_tell only. False: it cannot be heard. */
-bool hf__bell_listen(struct hf_bell *bell, const char *path, struct hf_hint *hint);
+/* `path` NULL: it is rung by hf__bell_tell only; `fd` is of the same file. False: it cannot be heard. */
+bool hf__bell_listen(struct hf_bell *bell, const char *path, int fd, struct hf_hint *hint);
 /* When this returns, the hint is not and will not be given. */
 void hf__bell_unlisten(struct hf_bell *bell, struct hf_hint *hint);
 

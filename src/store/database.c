@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,8 +16,11 @@
 enum {
     APPLICATION_ID = 0x68666474, /* "hfdt" */
     SCHEMA_VERSION = 2,
+    SPIN_US = 150,
     LONGEST_PAUSE_US = 8000,
     LOG_BYTE = 3, /* of PATH-open; see timeline.c and line.c for others */
+    SHORT_LOG = 256 * 1024,
+    LOG_ROOM = 250 * 1024, /* of a log: still a short one */
 };
 
 /*
@@ -240,6 +244,17 @@ sqlite3_stmt *hf__database_prepare(struct hf_database *db, enum hf_statement whi
     return NULL;
 }
 
+void hf__database_warm_up(struct hf_database *db)
+{
+    static const enum hf_statement used[] = {
+        HF_SQL_BEGIN_READ, HF_SQL_BEGIN_WRITE, HF_SQL_COMMIT,
+        HF_SQL_ROLLBACK,   HF_SQL_TABLE,       HF_SQL_ITEM_GET,
+        HF_SQL_META_RAISE, HF_SQL_ITEM_INSERT, HF_SQL_ITEM_REPLACE,
+    };
+    for (size_t i = 0; i < sizeof used / sizeof used[0]; i++)
+        hf__database_prepare(db, used[i], NULL); /* or later */
+}
+
 int hf__database_step(struct hf_database *db, sqlite3_stmt *statement, struct hf_error *reterr)
 {
     int result = sqlite3_step(statement);
@@ -291,9 +306,9 @@ struct hf_slice hf__column(sqlite3_stmt *statement, int index)
 /* ---- opening ---- */
 
 /*
- * SQLite's own busy handler sleeps for up to 100 ms and starves writers; this one looks again after
- * 50 to 250 µs. Hundreds of waiters would leave no time to the process that they wait for, so the
- * pauses grow to some milliseconds.
+ * SQLite's own busy handler sleeps for up to 100 ms and starves writers. This one looks again and
+ * again for as long as a release takes, then after 50 to 250 µs. Hundreds of waiters would leave no
+ * time to the process that they wait for, so the pauses grow to some milliseconds.
  */
 static int wait_for_lock(void *user, int count)
 {
@@ -302,6 +317,10 @@ static int wait_for_lock(void *user, int count)
     if (count == 0) db->busy_since_us = now;
     int most_ms = db->patience_ms ? db->patience_ms : db->busy_timeout_ms;
     if (now - db->busy_since_us > (int64_t)most_ms * 1000) return 0;
+    if (now - db->busy_since_us < SPIN_US) {
+        sched_yield();
+        return 1;
+    }
     int64_t longest_us = 200 + (now - db->busy_since_us) / 16;
     if (longest_us > LONGEST_PAUSE_US) longest_us = LONGEST_PAUSE_US;
     usleep((useconds_t)(50 + hf__random_u64() % (uint64_t)longest_us));
@@ -484,16 +503,50 @@ int hf__database_set_durable(struct hf_database *db, bool durable, struct hf_err
     return code;
 }
 
-int hf__database_sync(struct hf_database *db, struct hf_error *reterr)
+/* NULL: there is none yet. */
+static sqlite3_file *log_of(const struct hf_database *db)
 {
     sqlite3_file *log = NULL;
     int result = sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
-    if (result == SQLITE_OK && log && log->pMethods)
-        result = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
-    else result = SQLITE_IOERR_FSYNC;
+    return result == SQLITE_OK && log && log->pMethods ? log : NULL;
+}
+
+int hf__database_sync(struct hf_database *db, struct hf_error *reterr)
+{
+    sqlite3_file *log = log_of(db);
+    int result = SQLITE_IOERR_FSYNC;
+    if (log) result = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
     if (result == SQLITE_OK) return 0;
     return hf__error_set(reterr, HF_ERR_IO, "cannot sync the log of %s: %s", db->name,
                          sqlite3_errstr(result));
+}
+
+/* Whether the log is there, and ends before its room does; where it ends. */
+static bool lacks_room(sqlite3_file *log, sqlite3_int64 *ret_size)
+{
+    return log && log->pMethods->xFileSize(log, ret_size) == SQLITE_OK && *ret_size > 0 &&
+           *ret_size < LOG_ROOM;
+}
+
+/*
+ * Only within a write transaction nobody else appends to the log. Zeros are no frames to those who
+ * read it.
+ */
+void hf__database_make_room(struct hf_database *db)
+{
+    static const char zeros[16 * 1024];
+    sqlite3_file *log = log_of(db);
+    sqlite3_int64 at = 0;
+    struct hf_error ignored;
+    if (db->lock_fd < 0 || !lacks_room(log, &at)) return;
+    if (hf__database_begin_write(db, &ignored) != 0) return;
+    int result = lacks_room(log, &at) ? SQLITE_OK : SQLITE_DONE;
+    while (result == SQLITE_OK && at < LOG_ROOM) {
+        int size = at + (int)sizeof zeros > LOG_ROOM ? (int)(LOG_ROOM - at) : (int)sizeof zeros;
+        result = log->pMethods->xWrite(log, zeros, size, at);
+        at += size;
+    }
+    hf__database_rollback(db);
 }
 
 /* How many pages the log may have: a megabyte, or four times the data, and 16 MB at most. */
@@ -571,13 +624,12 @@ int hf__database_reopen(struct hf_database *db, const struct hf_database *first,
  */
 static void leave_short_log(struct hf_database *db)
 {
-    enum { SHORT = 256 * 1024 };
     char path[4096];
     struct stat info;
     if (!db->handle || !db->name) return;
     const char *file = sqlite3_db_filename(db->handle, "main"); /* not a link to it */
     int len = snprintf(path, sizeof path, "%s-wal", file ? file : "");
-    if (len < (int)sizeof path && stat(path, &info) == 0 && info.st_size < SHORT)
+    if (len < (int)sizeof path && stat(path, &info) == 0 && info.st_size < SHORT_LOG)
         sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 }
 

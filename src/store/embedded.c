@@ -3,7 +3,10 @@
  *
  * Invariants
  * E1  All writes of a process go through its writer thread, which puts whatever
- *     is waiting into one transaction: callers share the cost of one sync.
+ *     is waiting into one transaction: callers share the cost of one sync. The
+ *     bell's thread may write, too, while the writer rests: a waiter that hears
+ *     of a release then acquires without waking another thread. The pen tells
+ *     which of the two writes.
  * E2  A write is answered after its commit, never before: what was answered
  *     survives a crash (WAL, synchronous=FULL). Others may see a release before (is_early).
  * E3  Readers have connections of their own, opened when they are first needed,
@@ -37,6 +40,7 @@ enum {
     LONGEST_FOR_GUESTS_US = 2000, /* of it, for other lanes than the protocol's */
     PAUSE_MS = 10, /* in our own work, for other processes: longer than they pause (database.c) */
     RETRY_MS = 1000,
+    QUIET_MS = 1,             /* nobody writes: there is time to get ready */
     OWN_OF = 4,               /* one place in four of a batch is open to all lanes */
     LONGEST_HERE = 32 * 1024, /* longer items are for the readers: read_here */
 };
@@ -58,14 +62,16 @@ struct embedded {
     struct queue writes;
     struct queue reads;
     pthread_cond_t idle;
-    int busy;    /* threads that are in a transaction, or about to be */
-    bool paused; /* no more of them */
-    bool corked; /* the writer need not be woken for what comes now */
+    int busy;          /* threads that are in a transaction, or about to be */
+    bool pen_is_taken; /* by the thread that uses writer_db */
+    int64_t rung_us;   /* when it was last rung early */
+    bool paused;       /* no more of them */
+    bool corked;       /* the writer need not be woken for what comes now */
     pthread_t corker;
     struct spare_reader
         *reading;  /* the corker's: a read transaction that is open until it uncorks */
     bool warms;    /* the writer gets ready, since somebody waits to write */
-    bool closing;  /* the readers end */
+    bool closing;  /* the readers and the bell end */
     bool draining; /* … and have ended: the writer completes what is left, and ends */
     int sweep_period_ms;
     struct hf_timeline timeline;
@@ -249,17 +255,33 @@ static bool is_early(const struct embedded *e, const struct hf_list *batch)
     bool any = false;
     for (const struct hf_list *node = batch->next; node != batch; node = node->next) {
         const struct hf_op *op = &HF_CONTAINER(node, struct hf_call, node)->op;
-        if (hf__op_is_write(op) && !op->early) return false;
-        any |= op->early;
+        if (hf__op_is_write(op) && !op->frees) return false;
+        any |= op->frees != 0;
     }
     return any && e->timeline.lock_fd >= 0; /* a file */
 }
 
 /* Waiters may poll now. */
-static void ring(struct embedded *e)
+static void ring(struct embedded *e, uint64_t freed)
 {
-    if (e->timeline.lock_fd >= 0) hf__bell_ring(e->timeline.lock_fd);
-    else hf__bell_tell(&e->bell);
+    if (e->timeline.lock_fd >= 0) hf__bell_ring(e->timeline.lock_fd, freed);
+    else hf__bell_tell(&e->bell, 0);
+}
+
+/*
+ * With the file locked: who hears it now, and writes, comes next. So a waiter wakes up while we
+ * write. Others look a moment later; if we take longer than that, it is rung again.
+ */
+static void ring_early(struct embedded *e, const struct hf_list *batch)
+{
+    const struct hf_call *first = HF_CONTAINER(batch->next, struct hf_call, node);
+    e->rung_us = boot_us(e);
+    ring(e, first->op.frees);
+}
+
+static bool was_rung(struct embedded *e)
+{
+    return boot_us(e) < e->rung_us + HF_BELL_SPACING_US / 2;
 }
 
 /* One transaction. HF_ERR_FULL: nothing was written. */
@@ -271,6 +293,7 @@ static int try_batch(struct embedded *e, struct hf_list *batch, bool early, bool
     if (code == 0) code = hf__database_set_durable(&e->writer_db, !early, reterr);
     if (code == 0) code = hf__database_begin_write(&e->writer_db, reterr);
     if (code == 0) {
+        if (early) ring_early(e, batch);
         code = hf__timeline_write_down(&e->timeline, &e->writer_db, boot_us(e), reterr);
         if (code == 0) code = execute_batch(e, batch, reterr);
         if (code == 0 && !is_last_try && is_any_full(batch)) code = HF_ERR_FULL;
@@ -297,7 +320,7 @@ static void write_batch(struct embedded *e, struct hf_list *batch)
     }
     struct hf_mailbox *last = NULL;
     /* Before any caller is answered, since a caller may end the process then. */
-    if (code == 0 && changes_anything(batch)) ring(e);
+    if (code == 0 && changes_anything(batch) && !(early && was_rung(e))) ring(e, 0);
     if (code == 0 && early && hf__database_sync(&e->writer_db, &error) != 0)
         code = error.code = HF_ERR_OUTCOME_UNKNOWN;
     for (struct hf_list *node; (node = hf__list_pop(batch)) != NULL;) {
@@ -337,25 +360,34 @@ static int work(struct embedded *e, own_work_fn go, const char *what)
     return code != 0 ? RETRY_MS : more ? PAUSE_MS : 0;
 }
 
+/* With the mutex. */
+static bool must_wait(const struct embedded *e, const struct queue *queue)
+{
+    bool writes = queue == &e->writes;
+    if (e->closing) return false;
+    if (writes && e->pen_is_taken) return true;
+    return (queue->calls.count == 0 || e->paused) && !(writes && e->warms);
+}
+
 /* Takes up to a batch of calls; waits for the first until a moment. False: nothing came. */
 static bool take_batch(struct embedded *e, struct queue *queue, const struct timespec *until,
                        size_t most, struct hf_list *ret)
 {
     hf__list_init(ret);
     pthread_mutex_lock(&e->mutex);
-    while ((queue->calls.count == 0 || e->paused) && !e->closing &&
-           !(e->warms && queue == &e->writes)) {
+    while (must_wait(e, queue)) {
         if (!until) pthread_cond_wait(&queue->filled, &e->mutex);
         else if (pthread_cond_timedwait(&queue->filled, &e->mutex, until) == ETIMEDOUT) break;
     }
-    for (size_t i = 0; i < most && !e->paused; i++) {
-        struct hf_call *call =
-            hf__lanes_take(&queue->calls, queue == &e->writes && i % OWN_OF != OWN_OF - 1);
+    bool writes = queue == &e->writes, may = !e->paused && !(writes && e->pen_is_taken);
+    for (size_t i = 0; i < most && may; i++) {
+        struct hf_call *call = hf__lanes_take(&queue->calls, writes && i % OWN_OF != OWN_OF - 1);
         if (!call) break;
         hf__list_append(ret, &call->node);
     }
     bool any = !hf__list_empty(ret);
     if (any) e->busy++;
+    if (any && writes) e->pen_is_taken = true;
     pthread_mutex_unlock(&e->mutex);
     return any;
 }
@@ -367,31 +399,91 @@ static void rest(struct embedded *e)
     pthread_mutex_unlock(&e->mutex);
 }
 
-/* For work of our own, which comes from no queue. */
-static bool may_work(struct embedded *e)
+/* For what comes from no queue. */
+static bool take_pen(struct embedded *e)
 {
     pthread_mutex_lock(&e->mutex);
-    bool may = !e->paused && !e->closing;
+    bool may = !e->paused && !e->closing && !e->pen_is_taken;
     if (may) e->busy++;
+    if (may) e->pen_is_taken = true;
     pthread_mutex_unlock(&e->mutex);
     return may;
 }
 
-/*
- * The first sync of a file that SQLite has opened also syncs its directory. Who waits for a lock has
- * time for that before; the next holder has not.
- */
-static void warm_up(struct embedded *e)
+static void put_pen_down(struct embedded *e)
 {
     pthread_mutex_lock(&e->mutex);
-    bool warms = e->warms && !e->paused && !e->closing;
-    e->warms = false;
-    if (warms) e->busy++;
+    e->pen_is_taken = false;
+    if (--e->busy == 0) pthread_cond_signal(&e->idle);
+    bool wakes = e->writes.calls.count > 0 && !pthread_equal(pthread_self(), e->writer);
     pthread_mutex_unlock(&e->mutex);
-    if (!warms) return;
-    hf__database_sync(&e->writer_db, NULL);
-    rest(e);
+    if (wakes) pthread_cond_signal(&e->writes.filled);
 }
+
+/* ---- connections that read ---- */
+
+static bool begin_reading(struct embedded *e, struct hf_database *db, struct hf_error *reterr)
+{
+    if (hf__place_verify(&e->place, reterr) != 0) return false;
+    if (!db->handle && (hf__database_reopen(db, &e->writer_db, reterr) != 0 ||
+                        hf__place_verify(&e->place, reterr) != 0))
+        return false;
+    hf__database_forget(db);
+    return hf__database_run(db, HF_SQL_BEGIN_READ, reterr) == 0;
+}
+
+/* A spare connection that is free, locked; a database in memory has none. */
+static struct spare_reader *find_spare_reader(struct embedded *e)
+{
+    static __thread unsigned first;
+    for (unsigned i = 0; i < SPARE_READERS && e->reader_count > 0; i++) {
+        struct spare_reader *spare = &e->spare_readers[(first + i) % SPARE_READERS];
+        if (pthread_mutex_trylock(&spare->mutex) != 0) continue;
+        first = (first + i) % SPARE_READERS; /* where its pages are warm */
+        return spare;
+    }
+    return NULL;
+}
+
+/* With the spare's place locked. */
+static void put_spare_back(struct spare_reader *spare)
+{
+    if (spare->db.handle) hf__database_rollback(&spare->db);
+    pthread_mutex_unlock(&spare->mutex);
+}
+
+/*
+ * A waiter has time now for what its first read and write do besides; the next holder has not. The
+ * first sync of a file that SQLite has opened also syncs its directory.
+ */
+static void warm_up_for_wait(struct embedded *e)
+{
+    pthread_mutex_lock(&e->mutex);
+    bool warms = e->warms;
+    e->warms = false;
+    pthread_mutex_unlock(&e->mutex);
+    if (!warms || !take_pen(e)) return;
+    struct hf_error ignored = {0};
+    struct spare_reader *spare = find_spare_reader(e);
+    if (spare && begin_reading(e, &spare->db, &ignored)) hf__database_warm_up(&spare->db);
+    if (spare) put_spare_back(spare);
+    hf__database_warm_up(&e->writer_db);
+    hf__database_make_room(&e->writer_db);
+    hf__database_sync(&e->writer_db, &ignored);
+    put_pen_down(e);
+}
+
+/* A holder has time now for what its release will need. */
+static void warm_up_for_release(struct embedded *e)
+{
+    struct hf_error ignored = {0};
+    if (!take_pen(e)) return;
+    hf__database_warm_up(&e->writer_db);
+    hf__database_set_durable(&e->writer_db, false, &ignored);
+    put_pen_down(e);
+}
+
+/* ---- the writer's thread ---- */
 
 static bool is_closing(struct embedded *e)
 {
@@ -438,19 +530,25 @@ static void *run_writer(void *arg)
     struct hf_database *db = &e->writer_db;
     db->has_chores = hf__execute_has_chores(db); /* of a process that has ended */
     if (db->has_chores) next_chore = hf__deadline_in(PAUSE_MS);
+    enum { COLD, USED, WARM } heat = COLD;
     while (!is_closing(e)) {
         struct hf_list batch;
         bool had_chores = db->has_chores;
         struct timespec until = db->has_chores ? next_chore : next_sweep;
+        if (heat == USED) until = hf__deadline_in(QUIET_MS);
         if (take_batch(e, &e->writes, &until, LARGEST_BATCH, &batch)) {
             write_batch(e, &batch);
-            rest(e);
+            put_pen_down(e);
+            if (heat == COLD) heat = USED;
+        } else if (heat == USED) {
+            warm_up_for_release(e);
+            heat = WARM;
         }
-        warm_up(e);
+        warm_up_for_wait(e);
         if (db->has_chores && !had_chores) next_chore = hf__deadline_in(PAUSE_MS);
         bool sweeps = is_past(&next_sweep), works = db->has_chores && is_past(&next_chore);
         if (!sweeps && !works) continue;
-        if (!may_work(e)) {
+        if (!take_pen(e)) {
             next_chore = next_sweep = hf__deadline_in(PAUSE_MS);
             continue;
         }
@@ -464,23 +562,13 @@ static void *run_writer(void *arg)
             next_sweep = hf__deadline_in(pause_ms ? pause_ms : e->sweep_period_ms);
             db->has_chores |= hf__execute_has_chores(db);
         }
-        rest(e);
+        put_pen_down(e);
     }
     drain(e);
     return NULL;
 }
 
 /* ---- the readers ---- */
-
-static bool begin_reading(struct embedded *e, struct hf_database *db, struct hf_error *reterr)
-{
-    if (hf__place_verify(&e->place, reterr) != 0) return false;
-    if (!db->handle && (hf__database_reopen(db, &e->writer_db, reterr) != 0 ||
-                        hf__place_verify(&e->place, reterr) != 0))
-        return false;
-    hf__database_forget(db);
-    return hf__database_run(db, HF_SQL_BEGIN_READ, reterr) == 0;
-}
 
 /* Within a transaction. */
 static void answer_from(struct embedded *e, struct hf_database *db, struct hf_call *call)
@@ -526,10 +614,15 @@ static void *run_reader(void *arg)
 
 /* ---- the interface ---- */
 
-static void submit(struct hf_store *store, struct hf_call *call)
+/* What is asked on the bell's thread while it tells: it is done there, and no other thread woken. */
+static __thread struct {
+    const struct embedded *of; /* NULL: it does not tell */
+    struct hf_list reads;
+    struct hf_list writes;
+} asked;
+
+static void enqueue(struct embedded *e, struct hf_call *call, bool writes)
 {
-    struct embedded *e = (struct embedded *)store;
-    bool writes = hf__op_is_write(&call->op) || e->reader_count == 0;
     struct queue *queue = writes ? &e->writes : &e->reads;
     pthread_mutex_lock(&e->mutex);
     /* The writer takes all there is, a reader one. */
@@ -539,30 +632,18 @@ static void submit(struct hf_store *store, struct hf_call *call)
     if (wakes) pthread_cond_signal(&queue->filled); /* the woken thread finds the mutex free */
 }
 
-/* A spare connection that is free, locked; a database in memory has none. */
-static struct spare_reader *find_spare_reader(struct embedded *e)
+static void submit(struct hf_store *store, struct hf_call *call)
 {
-    static __thread unsigned first;
-    for (unsigned i = 0; i < SPARE_READERS && e->reader_count > 0; i++) {
-        struct spare_reader *spare = &e->spare_readers[(first + i) % SPARE_READERS];
-        if (pthread_mutex_trylock(&spare->mutex) != 0) continue;
-        first = (first + i) % SPARE_READERS; /* where its pages are warm */
-        return spare;
-    }
-    return NULL;
+    struct embedded *e = (struct embedded *)store;
+    bool writes = hf__op_is_write(&call->op) || e->reader_count == 0;
+    if (asked.of == e) hf__list_append(writes ? &asked.writes : &asked.reads, &call->node);
+    else enqueue(e, call, writes);
 }
 
 static bool is_corker(struct embedded *e)
 {
     return __atomic_load_n(&e->corked, __ATOMIC_RELAXED) &&
            pthread_equal(e->corker, pthread_self());
-}
-
-/* With the spare's place locked. */
-static void put_spare_back(struct spare_reader *spare)
-{
-    if (spare->db.handle) hf__database_rollback(&spare->db);
-    pthread_mutex_unlock(&spare->mutex);
 }
 
 /*
@@ -593,6 +674,59 @@ static bool read_here(struct hf_store *store, struct hf_call *call)
     if (good) complete(e, call);
     else fail(e, call, &error);
     return true;
+}
+
+static bool may_read(struct embedded *e)
+{
+    pthread_mutex_lock(&e->mutex);
+    bool may = !e->paused && !e->closing;
+    if (may) e->busy++;
+    pthread_mutex_unlock(&e->mutex);
+    return may;
+}
+
+static void read_asked(struct embedded *e)
+{
+    if (hf__list_empty(&asked.reads)) return;
+    bool may = may_read(e);
+    for (struct hf_list *node; (node = hf__list_pop(&asked.reads)) != NULL;) {
+        struct hf_call *call = HF_CONTAINER(node, struct hf_call, node);
+        if (!may || !read_here(&e->store, call)) enqueue(e, call, false);
+    }
+    if (may) rest(e);
+}
+
+static void write_asked(struct embedded *e)
+{
+    if (hf__list_empty(&asked.writes)) return;
+    if (take_pen(e)) {
+        struct hf_list batch;
+        hf__list_init(&batch);
+        hf__list_splice(&batch, &asked.writes);
+        write_batch(e, &batch);
+        put_pen_down(e);
+    }
+    for (struct hf_list *node; (node = hf__list_pop(&asked.writes)) != NULL;)
+        enqueue(e, HF_CONTAINER(node, struct hf_call, node), true);
+}
+
+static void heard(struct hf_bell *bell, uint64_t freed)
+{
+    enum { ROUNDS = 4 }; /* an answer may ask for more */
+    struct embedded *e = HF_CONTAINER(bell, struct embedded, bell);
+    hf__list_init(&asked.reads);
+    hf__list_init(&asked.writes);
+    asked.of = e;
+    hf__bell_tell(bell, freed);
+    for (int i = 0; i < ROUNDS; i++) {
+        read_asked(e);
+        write_asked(e);
+    }
+    asked.of = NULL;
+    for (struct hf_list *node; (node = hf__list_pop(&asked.reads)) != NULL;)
+        enqueue(e, HF_CONTAINER(node, struct hf_call, node), false);
+    for (struct hf_list *node; (node = hf__list_pop(&asked.writes)) != NULL;)
+        enqueue(e, HF_CONTAINER(node, struct hf_call, node), true);
 }
 
 /* Only what is still waiting can be taken back; the rest is done in a moment anyway. */
@@ -644,7 +778,8 @@ static bool listen_to(struct hf_store *store, struct hf_hint *hint)
     e->warms = is_file;
     pthread_cond_signal(&e->writes.filled);
     pthread_mutex_unlock(&e->mutex);
-    return hf__bell_listen(&e->bell, is_file ? hf__place_open_file(&e->place) : NULL, hint);
+    return hf__bell_listen(&e->bell, is_file ? hf__place_open_file(&e->place) : NULL,
+                           e->timeline.lock_fd, hint);
 }
 
 static void unlisten(struct hf_store *store, struct hf_hint *hint)
@@ -660,7 +795,7 @@ static int line(const struct hf_store *store)
 
 static void destroy(struct embedded *e)
 {
-    hf__bell_stop(&e->bell);
+    hf__bell_free(&e->bell);
     hf__database_close(&e->writer_db);
     for (int i = 0; i < READERS; i++) hf__database_close(&e->reader_dbs[i]);
     for (int i = 0; i < SPARE_READERS; i++) {
@@ -691,6 +826,7 @@ static void close_store(struct hf_store *store)
     struct embedded *e = (struct embedded *)store;
     announce(e, &e->closing);
     for (int i = 0; i < e->reader_count; i++) pthread_join(e->readers[i], NULL);
+    hf__bell_stop(&e->bell);
     announce(e, &e->draining);
     if (e->has_writer) pthread_join(e->writer, NULL);
     destroy(e);
@@ -750,6 +886,7 @@ static struct embedded *new_engine(const struct hf_store_options *options)
     struct embedded *e = hf__calloc(1, sizeof *e);
     if (!e) return NULL;
     hf__bell_init(&e->bell);
+    e->bell.heard = heard;
     pthread_mutex_init(&e->mutex, NULL);
     for (int i = 0; i < SPARE_READERS; i++) pthread_mutex_init(&e->spare_readers[i].mutex, NULL);
     hf__cond_init(&e->writes.filled);

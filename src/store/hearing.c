@@ -52,7 +52,7 @@ static void came(struct hf_http_request *request, struct hf_slice bytes)
         hearing->line_len = 0;
         tells |= take_line(hearing);
     }
-    if (tells) hf__bell_tell(&hearing->bell);
+    if (tells) hf__bell_tell(&hearing->bell, 0);
 }
 
 static void broke(struct hf_http_request *request)
@@ -61,7 +61,7 @@ static void broke(struct hf_http_request *request)
     hf__http_request_free(request);
     hearing->is_open = false;
     if (hearing->failures < 10) hearing->failures++;
-    hf__bell_tell(&hearing->bell);
+    hf__bell_tell(&hearing->bell, 0);
     set_timer(hearing, POLL_US);
 }
 
@@ -94,7 +94,7 @@ static void on_timer(struct hf_timer *timer)
     struct hf_hearing *hearing = HF_CONTAINER(timer, struct hf_hearing, timer);
     static const int64_t longest = RETRY_MOST_US / POLL_US;
     if (hearing->is_open) return;
-    hf__bell_tell(&hearing->bell);
+    hf__bell_tell(&hearing->bell, 0);
     int64_t skip = hearing->failures < 5 ? 1 << hearing->failures : longest;
     bool again = hf__loop_now_us(hearing->loop) / POLL_US % skip == 0;
     if (again) open_stream(hearing);
@@ -135,12 +135,12 @@ void hf__hearing_end(struct hf_hearing *hearing)
 void hf__hearing_free(struct hf_hearing *hearing)
 {
     hf__arena_free(&hearing->arena);
-    hf__bell_stop(&hearing->bell);
+    hf__bell_free(&hearing->bell);
 }
 
 bool hf__hearing_listen(struct hf_hearing *hearing, struct hf_hint *hint)
 {
-    hf__bell_listen(&hearing->bell, NULL, hint);
+    hf__bell_listen(&hearing->bell, NULL, -1, hint);
     pthread_mutex_lock(&hearing->bell.mutex);
     bool first = !hearing->posted;
     hearing->posted = true;

@@ -59,7 +59,11 @@ struct hf_call {
 /* For callers that wait for something to change; see hf__store_listen. */
 struct hf_hint {
     struct hf_list node;
-    void (*changed)(struct hf_hint *hint);
+    /*
+     * `freed` 0: something may have changed. Otherwise an op that `frees` it is about to be seen, or
+     * is seen already; a hint of 0 follows.
+     */
+    void (*changed)(struct hf_hint *hint, uint64_t freed);
 };
 
 struct hf_store_options {

@@ -739,7 +739,7 @@ TEST(a_hint_saves_a_poll)
     rig_release(&rig, 0, grant);
     rig_settle(&rig);
     CHECK_INT(b->last_code, 1);
-    hf__core_hint(&b->core, rig.now_us);
+    hf__core_hint(&b->core, 0, rig.now_us);
     rig_run(&rig, 2);
     CHECK_INT(b->last_code, 0);
     rig_free(&rig);
@@ -820,10 +820,41 @@ TEST(an_attempt_that_is_not_first_in_line_lets_others_go_ahead)
     CHECK_INT(b->requests[HF_REQUEST_TRY], 0);
     CHECK_INT(in_line, 1);
     first_in_line = true;
-    hf__core_hint(&b->core, rig.now_us);
+    hf__core_hint(&b->core, 0, rig.now_us);
     rig_run(&rig, 2);
     CHECK_INT(b->last_code, 0);
     CHECK_INT(in_line, 0);
+    rig_free(&rig);
+}
+
+TEST(who_is_first_in_line_tries_for_what_is_being_freed_without_looking)
+{
+    start_in_line(true);
+    struct hf_grant *grant = take(0, "job", 0);
+    CHECK_INT(rig_acquire(&rig, 1, "job", HF_NEVER, 0), 0);
+    rig_run(&rig, 500);
+    rig_forget_counts(&rig, 1);
+    hf__core_hint(&b->core, hf__name_hash(HF_LIT("other")), rig.now_us);
+    rig_run(&rig, 2);
+    CHECK_INT(b->total, 0);
+    hf__core_hint(&b->core, hf__name_hash(HF_LIT("job")), rig.now_us); /* too early */
+    rig_run(&rig, 2);
+    CHECK_INT(b->requests[HF_REQUEST_TRY], 1);
+    CHECK_INT(b->last_code, 1);
+    rig_release(&rig, 0, grant);
+    rig_settle(&rig);
+    rig_run(&rig, 20);
+    rig_forget_counts(&rig, 1);
+    first_in_line = false;
+    hf__core_hint(&b->core, hf__name_hash(HF_LIT("job")), rig.now_us);
+    rig_run(&rig, 2);
+    CHECK_INT(b->total, 0); /* whoever is first tries */
+    first_in_line = true;
+    hf__core_hint(&b->core, hf__name_hash(HF_LIT("job")), rig.now_us);
+    rig_run(&rig, 2);
+    CHECK_INT(b->last_code, 0);
+    CHECK_INT(b->requests[HF_REQUEST_READ], 0);
+    CHECK_INT(b->requests[HF_REQUEST_TRY], 1);
     rig_free(&rig);
 }
 
@@ -892,7 +923,7 @@ TEST(a_hint_reaches_a_crowd_in_turns)
         unsigned before = b->finished;
         rig_release(&rig, 0, grants[i]);
         rig_settle(&rig);
-        hf__core_hint(&b->core, rig.now_us); /* one, and no more */
+        hf__core_hint(&b->core, 0, rig.now_us); /* one, and no more */
         rig_run(&rig, 1000);
         CHECK_INT(b->finished, before + 1);
     }
@@ -909,7 +940,7 @@ TEST(a_hint_that_comes_while_a_request_is_out_is_not_forgotten)
     CHECK_INT(rig_acquire(&rig, 1, "job", HF_NEVER, 0), 0);
     rig_run(&rig, 60000);
     b->dead = true; /* its request is sent, and its answer, of before the release, is on its way */
-    hf__core_hint(&b->core, rig.now_us);
+    hf__core_hint(&b->core, 0, rig.now_us);
     hf__core_tick(&b->core, rig.now_us + 1000);
     struct hf_request *request = hf__core_next_request(&b->core);
     CHECK(request && request->kind == HF_REQUEST_READ);
@@ -919,7 +950,7 @@ TEST(a_hint_that_comes_while_a_request_is_out_is_not_forgotten)
     rig_release(&rig, 0, grant);
     rig_settle(&rig);
     rig.now_us += 2000;
-    hf__core_hint(&b->core, rig.now_us);
+    hf__core_hint(&b->core, 0, rig.now_us);
     hf__core_answer(&b->core, request, &answer, rig.now_us);
     b->dead = false;
     CHECK_INT(b->last_code, 1);
@@ -953,7 +984,7 @@ TEST(a_hint_does_not_take_away_the_deadline_of_who_waits_for_a_session)
     b->cut_off = true;
     for (int i = 0; i < 700; i++) {
         rig_run(&rig, 100);
-        hf__core_hint(&b->core, rig.now_us);
+        hf__core_hint(&b->core, 0, rig.now_us);
     }
     rig_settle(&rig);
     CHECK(b->last_code != 1);
@@ -988,7 +1019,7 @@ TEST(hints_for_nothing_cost_little)
     rig_run(&rig, 1000);
     rig_forget_counts(&rig, 1);
     for (int i = 0; i < 1000; i++) {
-        hf__core_hint(&b->core, rig.now_us);
+        hf__core_hint(&b->core, 0, rig.now_us);
         rig_run(&rig, 1);
     }
     CHECK(b->total > 20 && b->total < 80);
@@ -1295,6 +1326,7 @@ int main(int argc, char **argv)
         RUN(hints_for_nothing_cost_little),
         RUN(a_hint_about_one_lock_is_for_its_waiters),
         RUN(an_attempt_that_is_not_first_in_line_lets_others_go_ahead),
+        RUN(who_is_first_in_line_tries_for_what_is_being_freed_without_looking),
         RUN(an_attempt_does_not_wait_long_for_those_ahead),
         RUN(an_attempt_with_little_time_tries_before_it_ends),
         RUN(an_attempt_that_does_not_wait_takes_what_is_free),

@@ -26,7 +26,12 @@ void sim_client_tick(struct sim_client *client)
     client->tick_at_us = HF_NEVER;
     sim_memory_fails(client->world, client->world->draining ? 0 : client->world->memory);
     /* Hints come late, for nothing, several at a time, and mostly not at all. */
-    if (sim_chance(client->world, 20)) hf__core_hint(&client->core, now_us(client));
+    if (sim_chance(client->world, 20)) {
+        int freed = (int)sim_below(client->world, client->world->lock_count);
+        bool tells = sim_chance(client->world, 50);
+        hf__core_hint(&client->core, tells ? hf__name_hash(sim_lock_name(freed)) : 0,
+                      now_us(client));
+    }
     if (sim_chance(client->world, 10)) {
         int lock = (int)sim_below(client->world, client->world->lock_count);
         hf__core_hint_name(&client->core, sim_lock_name(lock), now_us(client));

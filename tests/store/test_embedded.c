@@ -1014,8 +1014,9 @@ struct listener {
     int heard; /* atomic */
 };
 
-static void hear(struct hf_hint *hint)
+static void hear(struct hf_hint *hint, uint64_t freed)
 {
+    (void)freed;
     __atomic_fetch_add(&HF_CONTAINER(hint, struct listener, hint)->heard, 1, __ATOMIC_RELAXED);
 }
 
@@ -1048,6 +1049,99 @@ TEST(who_listens_hears_of_a_commit_by_somebody_else)
     hf__store_unlisten(ours, &listener.hint);
     hf__store_close(theirs);
     hf__store_close(ours);
+    hf__arena_free(&arena);
+}
+
+/* Takes at once what is being freed. */
+struct taker {
+    struct hf_hint hint;
+    struct hf_store *store;
+    struct hf_call call;
+    int hints; /* atomic: in general */
+    int taken; /* atomic */
+};
+
+static void is_taken(struct hf_call *call)
+{
+    __atomic_fetch_add(&((struct taker *)call->user)->taken, 1, __ATOMIC_RELEASE);
+}
+
+static void take_what_is_freed(struct hf_hint *hint, uint64_t freed)
+{
+    struct taker *taker = HF_CONTAINER(hint, struct taker, hint);
+    if (freed == 77) hf__store_submit(taker->store, &taker->call);
+    if (!freed) __atomic_fetch_add(&taker->hints, 1, __ATOMIC_RELAXED);
+}
+
+static void wait_for_number(const int *number, int least)
+{
+    for (int i = 0; i < 20000 && __atomic_load_n(number, __ATOMIC_ACQUIRE) < least; i++)
+        usleep(1000);
+    CHECK(__atomic_load_n(number, __ATOMIC_ACQUIRE) >= least);
+}
+
+/* It hears of it before it is written, and yet comes after it. */
+TEST(who_takes_what_is_being_freed_is_not_too_early)
+{
+    enum { ROUNDS = 100 };
+    struct taker taker = {.hint.changed = take_what_is_freed};
+    struct hf_arena mine = {0};
+    fresh_path("freed.db");
+    struct hf_store *ours = taker.store = open_good(NULL), *theirs = open_good(NULL);
+    create_table(theirs);
+    CHECK_INT(run(theirs, put("a", ""), NULL), 0);
+    CHECK(hf__store_listen(ours, &taker.hint));
+    struct hf_op take = put("a", ""), free_it = op_of(HF_DELETE_ITEM);
+    take.condition = hf__cond_absent(&arena, "key");
+    free_it.key = get_of("a").key;
+    free_it.frees = 77;
+    for (int i = 0; i < ROUNDS; i++) {
+        int before = __atomic_load_n(&taker.hints, __ATOMIC_RELAXED);
+        taker.call = (struct hf_call){.op = take, .arena = &mine, .done = is_taken, .user = &taker};
+        CHECK_INT(run(theirs, free_it, NULL), 0);
+        wait_for_number(&taker.taken, i + 1);
+        CHECK_INT(taker.call.answer.code, 0);
+        CHECK(exists(theirs, "a"));
+        wait_for_number(&taker.hints, before + 1); /* all others hear, too */
+        hf__arena_reset(&mine);
+        usleep(2000); /* its own commit is heard as well */
+    }
+    hf__store_unlisten(ours, &taker.hint);
+    hf__store_close(theirs);
+    hf__store_close(ours);
+    hf__arena_free(&mine);
+    hf__arena_free(&arena);
+}
+
+/* Zeros behind the end of the log, which is read and written by all. */
+TEST(who_waits_makes_room_in_the_log)
+{
+    char log[600];
+    struct stat info = {0};
+    struct listener listener = {.hint.changed = hear};
+    fresh_path("room.db");
+    struct hf_store *ours = open_good(NULL), *theirs = open_good(NULL);
+    create_table(theirs);
+    CHECK_INT(run(theirs, put("a", ""), NULL), 0);
+    snprintf(log, sizeof log, "%s-wal", path);
+    CHECK(stat(log, &info) == 0 && info.st_size < 200 * 1024);
+    CHECK(hf__store_listen(ours, &listener.hint));
+    for (int i = 0; i < 20000 && info.st_size < 200 * 1024; i++) {
+        usleep(1000);
+        CHECK_INT(stat(log, &info), 0);
+    }
+    CHECK(info.st_size >= 200 * 1024 && info.st_size < 256 * 1024);
+    CHECK_INT(run(theirs, put("b", ""), NULL), 0);
+    CHECK_INT(run(ours, put("c", ""), NULL), 0);
+    hf__store_unlisten(ours, &listener.hint);
+    struct hf_store *late = open_good(NULL);
+    for (const char *key = "abc"; *key; key++) CHECK(exists(late, (char[]){*key, '\0'}));
+    hf__store_close(late);
+    hf__store_close(theirs);
+    hf__store_close(ours);
+    late = open_good(NULL);
+    for (const char *key = "abc"; *key; key++) CHECK(exists(late, (char[]){*key, '\0'}));
+    hf__store_close(late);
     hf__arena_free(&arena);
 }
 
@@ -1134,6 +1228,8 @@ int main(int argc, char **argv)
         RUN(boot_ids_that_change_do_not_hold_up_the_time),
         RUN(hard_links_are_refused_and_symbolic_ones_are_not),
         RUN(who_listens_hears_of_a_commit_by_somebody_else),
+        RUN(who_takes_what_is_being_freed_is_not_too_early),
+        RUN(who_waits_makes_room_in_the_log),
         RUN(a_log_stays_short_where_there_is_little_data),
         RUN(survives_want_of_memory),
     };
