@@ -51,6 +51,18 @@ void hf__buf_add_slowly(struct hf_buf *buf, const void *data, size_t len)
     buf->len += len;
 }
 
+void hf__buf_int64(struct hf_buf *buf, int64_t value)
+{
+    char digits[24], *at = digits + sizeof digits;
+    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    do {
+        *--at = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (value < 0) *--at = '-';
+    hf__buf_add(buf, at, (size_t)(digits + sizeof digits - at));
+}
+
 void hf__buf_printf(struct hf_buf *buf, const char *format, ...)
 {
     va_list args;

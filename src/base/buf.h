@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/slice.h"
 
@@ -57,6 +58,8 @@ static inline void hf__buf_char(struct hf_buf *buf, char c)
 {
     hf__buf_add(buf, &c, 1);
 }
+
+void hf__buf_int64(struct hf_buf *buf, int64_t value);
 
 void hf__buf_printf(struct hf_buf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -90,9 +90,13 @@ void hf__json_put_key(struct hf_json_writer *w, struct hf_slice key)
     w->comma = false;
 }
 
-void hf__json_put_name(struct hf_json_writer *w, const char *name)
+void hf__json_put_plain_key(struct hf_json_writer *w, struct hf_slice key)
 {
-    hf__json_put_key(w, hf__slice_str(name));
+    separate(w);
+    hf__buf_char(w->buf, '"');
+    hf__buf_slice(w->buf, key);
+    hf__buf_add(w->buf, "\":", 2);
+    w->comma = false;
 }
 
 void hf__json_put_string(struct hf_json_writer *w, struct hf_slice text)
@@ -109,15 +113,8 @@ void hf__json_put_raw(struct hf_json_writer *w, struct hf_slice text)
 
 void hf__json_put_int64(struct hf_json_writer *w, int64_t value)
 {
-    char digits[24], *at = digits + sizeof digits;
-    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
     separate(w);
-    do {
-        *--at = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest > 0);
-    if (value < 0) *--at = '-';
-    hf__buf_add(w->buf, at, (size_t)(digits + sizeof digits - at));
+    hf__buf_int64(w->buf, value);
 }
 
 void hf__json_put_bool(struct hf_json_writer *w, bool value)

@@ -22,7 +22,11 @@ void hf__json_open(struct hf_json_writer *w, char bracket);  /* '{' or '[' */
 void hf__json_close(struct hf_json_writer *w, char bracket); /* '}' or ']' */
 void hf__json_put_key(struct hf_json_writer *w, struct hf_slice key);
 /* A key that needs no escaping. */
-void hf__json_put_name(struct hf_json_writer *w, const char *name);
+void hf__json_put_plain_key(struct hf_json_writer *w, struct hf_slice key);
+static inline void hf__json_put_name(struct hf_json_writer *w, const char *name)
+{
+    hf__json_put_plain_key(w, hf__slice_str(name));
+}
 void hf__json_put_string(struct hf_json_writer *w, struct hf_slice text);
 void hf__json_put_int64(struct hf_json_writer *w, int64_t value);
 void hf__json_put_bool(struct hf_json_writer *w, bool value);

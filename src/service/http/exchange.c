@@ -56,9 +56,15 @@ static enum hf_method method_of(const char *method)
 static const char *new_request_id(struct hf_exchange *exchange)
 {
     struct hf_server *server = exchange->connection->server;
-    char serial[21];
-    snprintf(serial, sizeof serial, "%020llu", (unsigned long long)++server->requests);
-    return hf__arena_printf(&exchange->arena, "%s%s", server->id, serial).ptr;
+    enum { DIGITS = 20 };
+    size_t len = strlen(server->id);
+    uint64_t rest = ++server->requests;
+    char *text = hf__arena_alloc(&exchange->arena, len + DIGITS + 1);
+    if (!text) return NULL;
+    memcpy(text, server->id, len);
+    for (size_t i = len + DIGITS; i > len; i--, rest /= 10) text[i - 1] = (char)('0' + rest % 10);
+    text[len + DIGITS] = '\0';
+    return text;
 }
 
 static bool is_dynamodb(const struct hf_exchange *exchange)

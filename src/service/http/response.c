@@ -74,7 +74,7 @@ static struct hf_slice settle_body(struct hf_exchange *exchange)
     return hf__buf_view(&exchange->answer);
 }
 
-static void put_field(struct hf_buf *out, const char *name, const char *value)
+static inline void put_field(struct hf_buf *out, const char *name, const char *value)
 {
     if (!value) return;
     hf__buf_str(out, name);
@@ -83,20 +83,23 @@ static void put_field(struct hf_buf *out, const char *name, const char *value)
     hf__buf_add(out, "\r\n", 2);
 }
 
-static void put_number(struct hf_buf *out, const char *name, int64_t number)
+static inline void put_number(struct hf_buf *out, const char *name, int64_t number)
 {
-    char text[24];
-    snprintf(text, sizeof text, "%lld", (long long)number);
-    put_field(out, name, text);
+    hf__buf_str(out, name);
+    hf__buf_add(out, ": ", 2);
+    hf__buf_int64(out, number);
+    hf__buf_add(out, "\r\n", 2);
 }
 
 static void put_head(struct hf_connection *connection, struct hf_exchange *exchange, size_t size)
 {
     struct hf_buf *out = &connection->out;
     char line[64];
-    snprintf(line, sizeof line, "HTTP/1.1 %d %s\r\n", exchange->status,
-             phrase_of(exchange->status));
-    hf__buf_str(out, line);
+    hf__buf_str(out, "HTTP/1.1 ");
+    hf__buf_int64(out, exchange->status);
+    hf__buf_char(out, ' ');
+    hf__buf_str(out, phrase_of(exchange->status));
+    hf__buf_add(out, "\r\n", 2);
     put_field(out, "Date", hf__server_date(connection->server));
     put_field(out, "Content-Type",
               exchange->content_type ? exchange->content_type : "application/json");
