@@ -498,7 +498,11 @@ void hf__connection_advance(struct hf_connection *connection)
         case HF_CONNECTION_READING:
             flush(connection); /* 100 Continue, if it did not fit */
             connection->has_more = false;
-            if (read_request(connection)) break;
+            if (read_request(connection)) {
+                if (connection->state != HF_CONNECTION_WRITING) break;
+                hf__server_send_soon(connection->server, connection);
+                return;
+            }
             if (connection->state == HF_CONNECTION_READING && connection->readable)
                 hf__server_ready(connection->server, connection);
             return;

@@ -24,6 +24,7 @@ enum {
     LEAVERS_MOST = 8,
     FREED_LEAST = 8,
     LATER_SHARE = 8, /* one long one for this number of short ones, and at least one */
+    SENT_TOGETHER = 8,
     OPERATORS = 100, /* connections */
     OPERATORS_OF_ADDRESS = 50,
 };
@@ -115,6 +116,23 @@ static void free_all(struct hf_server *server)
     while (free_spent(server)) continue;
 }
 
+void hf__server_send_soon(struct hf_server *server, struct hf_connection *connection)
+{
+    hf__list_append(&server->unsent, &connection->now);
+    server->unsent_count++;
+}
+
+/*
+ * Answers that took no waiting. Several at once, since what the first one wakes up stays awake for the
+ * others: to wake somebody takes as long as to send.
+ */
+static void send_unsent(struct hf_server *server)
+{
+    server->unsent_count = 0;
+    for (struct hf_list *node; (node = hf__list_pop(&server->unsent)) != NULL;)
+        hf__connection_advance(HF_CONTAINER(node, struct hf_connection, now));
+}
+
 /* Sends the answers of this round; connections with more to read wait for the next. */
 static void send_answers(struct hf_server *server)
 {
@@ -147,8 +165,11 @@ static void run_round(struct hf_timer *timer)
     }
     hf__store_cork(service->store, true);
     hf_client_process(service->client, NULL);
-    for (struct hf_list *node; (node = hf__list_pop(&now)) != NULL;)
+    for (struct hf_list *node; (node = hf__list_pop(&now)) != NULL;) {
         hf__connection_advance(HF_CONTAINER(node, struct hf_connection, now));
+        if (server->unsent_count >= SENT_TOGETHER) send_unsent(server);
+    }
+    send_unsent(server);
     send_answers(server);
     hf__store_cork(service->store, false);
     free_dead(server, FREED_LEAST + server->dead_count / 8); /* so that they do not pile up */
@@ -372,6 +393,7 @@ int hf__server_start(struct hf_service *service, const struct hf_server_options 
     hf__list_init(&server->ready);
     hf__list_init(&server->later);
     hf__list_init(&server->leaving);
+    hf__list_init(&server->unsent);
     hf__list_init(&server->spent);
     hf__list_init(&server->dead);
     set_gate(&server->gate, server, options->listen_fd);

@@ -39,7 +39,9 @@ struct hf_server {
     struct hf_list ready;
     struct hf_list later;   /* ready, but long: some in each round */
     struct hf_list leaving; /* ready, but their callers do not wait */
-    struct hf_list spent;   /* long exchanges that have ended */
+    struct hf_list unsent;  /* answered in this round */
+    unsigned unsent_count;
+    struct hf_list spent; /* long exchanges that have ended */
     struct hf_list dead;
     unsigned dead_count;
     struct hf_timer round;
@@ -77,6 +79,8 @@ void hf__server_stop(struct hf_server *server);
 
 /* There is work for it in the next round. */
 void hf__server_ready(struct hf_server *server, struct hf_connection *connection);
+/* It has an answer, to be sent in this round. */
+void hf__server_send_soon(struct hf_server *server, struct hf_connection *connection);
 /* It waits for the caller, from now on. */
 void hf__server_await(struct hf_server *server, struct hf_connection *connection, bool lingers);
 /* It has been closed. */
