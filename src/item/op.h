@@ -156,6 +156,8 @@ struct hf_op {
     int timeout_ms;
     /* QUERY, SCAN: bytes of items looked at, at most. DynamoDB's own 1 MiB holds in any case. */
     size_t page_bytes;
+    /* GET, QUERY, SCAN: whole items may be answered as DynamoDB JSON, if the engine has them so. */
+    bool takes_json;
 };
 
 struct hf_table_info {
@@ -195,8 +197,10 @@ struct hf_answer {
 
     bool has_item; /* GET: found; writes: what `returns` or `old_on_failure` asked for */
     struct hf_item item;
+    struct hf_slice json; /* GET that `takes_json`: the item; ptr NULL: it is in `item` */
 
-    const struct hf_item *items; /* QUERY, SCAN */
+    const struct hf_item *items;  /* QUERY, SCAN */
+    const struct hf_slice *jsons; /* … that `takes_json`; NULL: they are in `items` */
     size_t count;
     int64_t scanned;
     struct hf_item last_key; /* QUERY, SCAN: not empty when there may be more */

@@ -47,9 +47,9 @@ int hf__x_item(struct hf_execution *x, sqlite3_stmt *row, struct hf_item *ret)
     struct hf_slice column = hf__column(row, 0);
     struct hf_error why;
     if (x->db->longest && column.len > x->db->longest) return hf__x_decline(x);
-    struct hf_slice json = hf__arena_copy(x->arena, column);
+    x->json = hf__arena_copy(x->arena, column);
     if (x->arena->failed) return hf__error_no_memory(x->error);
-    int code = hf__item_from_json(x->arena, json, ret, &why);
+    int code = hf__item_from_json(x->arena, x->json, ret, &why);
     if (code == 0 || code == HF_ERR_NO_MEMORY)
         return hf__error_set(x->error, code, "%s", code ? why.message : "");
     return hf__error_set(x->error, HF_ERR_DAMAGED, "%s: an item of table %.*s cannot be read: %s",
@@ -174,6 +174,7 @@ int hf__x_get_item(struct hf_execution *x)
     bool found;
     int code = x->op->projection ? get_some(x, &found, &item) : get_item(x, &found, &item);
     if (code == 0 && found) show(x, item);
+    if (code == 0 && found && x->op->takes_json && !x->op->projection) x->answer->json = x->json;
     return code;
 }
 

@@ -143,19 +143,30 @@ static bool is_fetched(struct hf_execution *x, const struct hf_index *index)
 }
 
 struct page {
-    struct hf_item *items;
+    struct hf_item *items; /* or */
+    struct hf_slice *jsons;
     size_t count, capacity;
     int64_t matched, seen;
     size_t size;             /* of what was looked at */
     struct hf_arena scratch; /* for one row, if little of it is kept */
     struct hf_arena *kept;   /* the answer's */
+    bool as_json;
 };
 
-/* Whether the answer may keep less than what is read for it. */
+/* Whether the answer may keep less than what is read for it. If not, it has whole items. */
 static bool is_lean(const struct hf_op *op, const struct hf_index *index)
 {
     return op->projection || op->filter || op->select == HF_SELECT_COUNT || op->segments > 1 ||
            (index && index->project != HF_PROJECT_ALL && op->select != HF_SELECT_ALL);
+}
+
+static int keep_json(struct hf_execution *x, struct page *page)
+{
+    page->jsons =
+        hf__arena_grow(page->kept, page->jsons, page->count, &page->capacity, sizeof *page->jsons);
+    if (!page->jsons) return hf__error_no_memory(x->error);
+    page->jsons[page->count++] = hf__arena_copy(page->kept, x->json);
+    return 0;
 }
 
 static int take_row(struct hf_execution *x, const struct hf_index *index, struct hf_item item,
@@ -169,6 +180,7 @@ static int take_row(struct hf_execution *x, const struct hf_index *index, struct
     if (x->op->filter && !hf__condition_holds(x->op->filter, seen)) return 0;
     page->matched++;
     if (x->op->select == HF_SELECT_COUNT) return 0;
+    if (page->as_json) return keep_json(x, page);
     page->items =
         hf__arena_grow(page->kept, page->items, page->count, &page->capacity, sizeof *page->items);
     if (!page->items) return hf__error_no_memory(x->error);
@@ -226,10 +238,11 @@ static int look_at_row(struct hf_execution *x, const struct hf_index *index, sql
 /* Collects rows into the answer until the page is full or the rows end. */
 static int collect(struct hf_execution *x, const struct hf_index *index, sqlite3_stmt *row)
 {
-    struct page page = {.kept = x->arena};
+    bool lean = is_lean(x->op, index);
+    struct page page = {.kept = x->arena, .as_json = x->op->takes_json && !lean};
     bool last = false, starved = false;
     int result = SQLITE_DONE, code = 0;
-    if (is_lean(x->op, index)) x->arena = &page.scratch;
+    if (lean || page.as_json) x->arena = &page.scratch;
     while (code == 0 && !last && (result = sqlite3_step(row)) == SQLITE_ROW) {
         code = look_at_row(x, index, row, &page, &last);
         if (x->arena == page.kept) continue;
@@ -244,6 +257,7 @@ static int collect(struct hf_execution *x, const struct hf_index *index, sqlite3
         return hf__database_error(x->db, "read", x->error);
     hf__x_count_read(x, index, page.size);
     x->answer->items = page.items;
+    x->answer->jsons = page.jsons;
     x->answer->count = (size_t)page.matched;
     x->answer->scanned = page.seen;
     x->answer->size = page.size;

@@ -31,7 +31,8 @@ struct hf_execution {
     struct hf_error *error; /* &answer->error */
     int64_t now_unix_us;
     struct hf_table table;
-    bool found; /* the item was there: it is replaced, not inserted */
+    bool found;           /* the item was there: it is replaced, not inserted */
+    struct hf_slice json; /* of the item that was read last */
     struct hf_effort *effort;
     struct hf_capacity *spent;            /* NULL: nobody wants to know */
     struct hf_index_units *spent_indexes; /* … of each index of the table */

@@ -21,7 +21,10 @@ static void put_page(struct hf_json_writer *w, const struct hf_op *op,
     if (op->select != HF_SELECT_COUNT) {
         hf__json_put_name(w, "Items");
         hf__json_open(w, '[');
-        for (size_t i = 0; i < answer->count; i++) hf__json_put_item(w, answer->items[i]);
+        for (size_t i = 0; i < answer->count; i++) {
+            if (answer->jsons) hf__json_put_raw(w, answer->jsons[i]);
+            else hf__json_put_item(w, answer->items[i]);
+        }
         hf__json_close(w, ']');
     }
     hf__json_put_name(w, "Count");
@@ -310,7 +313,8 @@ static void put_success(struct hf_json_writer *w, const struct hf_op *op,
     case HF_DELETE_ITEM:
         if (!answer->has_item) break;
         hf__json_put_name(w, kind == HF_GET_ITEM ? "Item" : "Attributes");
-        hf__json_put_item(w, answer->item);
+        if (answer->json.ptr) hf__json_put_raw(w, answer->json);
+        else hf__json_put_item(w, answer->item);
         break;
     case HF_QUERY:
     case HF_SCAN: put_page(w, op, answer); break;

@@ -14,6 +14,8 @@
 #include "base/buf.h"
 #include "harness/model.h"
 #include "store/store.h"
+#include "wire/answer.h"
+#include "wire/request.h"
 
 static char path[512];
 static char url[600];
@@ -229,9 +231,100 @@ TEST(a_malformed_item_in_the_file_is_an_error_not_a_crash)
         struct hf_op guarded = put("a", "");
         guarded.condition = hf__cond_absent(&arena, "key");
         CHECK_INT(run(store, op_of(HF_SCAN), &answer), HF_ERR_DAMAGED);
+        struct hf_op as_json = op_of(HF_SCAN);
+        as_json.takes_json = true;
+        CHECK_INT(run(store, as_json, &answer), HF_ERR_DAMAGED);
         CHECK_INT(run(store, guarded, &answer), HF_ERR_DAMAGED); /* not free, and not overwritten */
         hf__store_close(store);
     }
+    hf__arena_free(&arena);
+}
+
+/* A request's answer, as it would be sent. Apostrophes stand for quotes. */
+static struct hf_slice answer_to(struct hf_store *store, enum hf_op_kind kind, const char *request,
+                                 bool takes_json, bool *ret_has_json)
+{
+    struct hf_op op;
+    struct hf_error error;
+    struct hf_answer answer;
+    struct hf_buf text;
+    char *body = hf__arena_str(&arena, hf__slice_str(request));
+    for (char *at = body; (at = strchr(at, '\'')) != NULL;) *at = '"';
+    if (hf__request_read(&arena, kind, hf__slice_str(body), &op, &error) != 0)
+        hf_test_fail(__FILE__, __LINE__, "%s", error.message);
+    op.takes_json = takes_json;
+    if (run(store, op, &answer) != 0) hf_test_fail(__FILE__, __LINE__, "%s", answer.error.message);
+    hf__buf_init(&text, 1 << 20);
+    hf__answer_write(&op, &answer, &text);
+    struct hf_slice view = hf__arena_copy(&arena, hf__buf_view(&text));
+    hf__buf_free(&text);
+    *ret_has_json = answer.json.ptr || answer.jsons;
+    return view;
+}
+
+/* Eight items with values of all kinds; every second one is in the indexes. */
+static void fill_table_with_indexes(struct hf_store *store)
+{
+    char put_it[600];
+    bool ignored;
+    answer_to(
+        store, HF_CREATE_TABLE,
+        "{'TableName':'tab','BillingMode':'PAY_PER_REQUEST','KeySchema':["
+        "{'AttributeName':'k','KeyType':'HASH'},{'AttributeName':'r','KeyType':'RANGE'}],"
+        "'AttributeDefinitions':[{'AttributeName':'k','AttributeType':'S'},"
+        "{'AttributeName':'r','AttributeType':'N'},{'AttributeName':'g','AttributeType':'S'}],"
+        "'GlobalSecondaryIndexes':[{'IndexName':'all','Projection':{'ProjectionType':'ALL'},"
+        "'KeySchema':[{'AttributeName':'g','KeyType':'HASH'}]},{'IndexName':'keys',"
+        "'Projection':{'ProjectionType':'KEYS_ONLY'},"
+        "'KeySchema':[{'AttributeName':'g','KeyType':'HASH'}]}]}",
+        false, &ignored);
+    for (int i = 0; i < 8; i++) {
+        snprintf(put_it, sizeof put_it,
+                 "{'TableName':'tab','Item':{'k':{'S':'a'},'r':{'N':'%d'},'z':{'L':[{'N':'1e%d'},"
+                 "{'S':'\\u0001\\\"\\u00e9\\ud83d\\ude00'},{'BOOL':true},{'NULL':true},"
+                 "{'M':{'b':{'B':'AAE='},'ss':{'SS':['y','x']}}}]}%s}}",
+                 i, i, i % 2 ? ",'g':{'S':'x'}" : "");
+        answer_to(store, HF_PUT_ITEM, put_it, false, &ignored);
+    }
+}
+
+TEST(an_answer_given_as_json_says_the_same)
+{
+    static const char of_g[] = "'KeyConditionExpression':'g = :g',"
+                               "'ExpressionAttributeValues':{':g':{'S':'x'}}";
+    static const struct {
+        enum hf_op_kind kind;
+        bool whole;       /* items */
+        const char *more; /* … of the request; % stands for of_g */
+    } reads[] = {
+        {HF_GET_ITEM, true, "'Key':{'k':{'S':'a'},'r':{'N':'3'}}"},
+        {HF_GET_ITEM, false, "'Key':{'k':{'S':'none'},'r':{'N':'3'}}"},
+        {HF_GET_ITEM, false, "'Key':{'k':{'S':'a'},'r':{'N':'3'}},'ProjectionExpression':'g'"},
+        {HF_SCAN, true, "'ReturnConsumedCapacity':'TOTAL'"},
+        {HF_SCAN, true, "'Limit':3"},
+        {HF_SCAN, false, "'Select':'COUNT'"},
+        {HF_SCAN, false, "'Segment':0,'TotalSegments':2"},
+        {HF_SCAN, false, "'FilterExpression':'attribute_exists(g)'"},
+        {HF_QUERY, true, "'IndexName':'all',%"},
+        {HF_QUERY, true, "'IndexName':'all','Limit':2,%"},
+        {HF_QUERY, false, "'IndexName':'keys',%"},
+        {HF_QUERY, false, "'IndexName':'all','ProjectionExpression':'k',%"},
+    };
+    char request[600];
+    bool has_json;
+    fresh_path("json.db");
+    struct hf_store *store = open_good(NULL);
+    fill_table_with_indexes(store);
+    for (size_t i = 0; i < COUNT_OF(reads); i++) {
+        int len = (int)strcspn(reads[i].more, "%");
+        snprintf(request, sizeof request, "{'TableName':'tab',%.*s%s}", len, reads[i].more,
+                 reads[i].more[len] ? of_g : "");
+        struct hf_slice items = answer_to(store, reads[i].kind, request, false, &has_json);
+        CHECK_INT(has_json, false);
+        CHECK_SLICE(answer_to(store, reads[i].kind, request, true, &has_json), items);
+        CHECK_INT(has_json, reads[i].whole);
+    }
+    hf__store_close(store);
     hf__arena_free(&arena);
 }
 
@@ -1205,6 +1298,7 @@ int main(int argc, char **argv)
         RUN(a_file_of_the_first_layout_is_brought_up_to_date),
         RUN(a_damaged_file_is_an_error_that_names_it),
         RUN(a_malformed_item_in_the_file_is_an_error_not_a_crash),
+        RUN(an_answer_given_as_json_says_the_same),
         RUN(a_change_of_a_table_that_fails_changes_nothing),
         RUN(a_new_index_may_not_give_an_attribute_another_type),
         RUN(guests_do_not_hold_up_the_protocol),

@@ -219,6 +219,7 @@ static void perform(struct hf_exchange *exchange)
 {
     struct call *call = exchange->user;
     call->op.caller = hf__slice_str(exchange->caller.owner);
+    call->op.takes_json = true;
     exchange->finished = free_data;
     if (call->code != 0) {
         fail(exchange, call->code, call->error.message);
