@@ -222,8 +222,7 @@ static void wait_for_result(struct waiting *waiting, struct hf_acquisition *acqu
 }
 
 static int acquire_once(struct waiting *waiting, struct hf_client *client,
-                        const struct hf_acquire_options *how, struct hf_lock **ret, int *ret_signal,
-                        struct hf_error *reterr)
+                        const struct hf_acquire_options *how, struct await_result *ret)
 {
     struct hf_acquisition *acquisition;
     struct news news;
@@ -234,24 +233,24 @@ static int acquire_once(struct waiting *waiting, struct hf_client *client,
     the_news.failures = 0;
     pthread_mutex_unlock(&the_news.mutex);
     int code = hf_acquire_async(client, waiting->name, left_ms(waiting), how, acquired, &the_news,
-                                &acquisition, reterr);
+                                &acquisition, &ret->error);
     if (code != 0) return code;
     wait_for_result(waiting, acquisition, &end);
     hf_acquisition_free(acquisition);
     look(&news);
-    *ret_signal = end.signal;
+    ret->signal = end.signal;
     if (end.signal && news.lock) { /* it was granted at the same moment */
         hf_release(news.lock, NULL, NULL);
         hf_lock_unref(news.lock);
     }
-    if (end.signal) return hf__error_set(reterr, HF_ERR_CANCELLED, "cancelled");
+    if (end.signal) return hf__error_set(&ret->error, HF_ERR_CANCELLED, "cancelled");
     if (news.code == HF_ERR_CANCELLED && end.code != 0) {
-        *reterr = end.error;
-        hf__error_prefix(reterr, "lock \"%s\"", waiting->name);
+        ret->error = end.error;
+        hf__error_prefix(&ret->error, "lock \"%s\"", waiting->name);
         return end.code;
     }
-    if (news.code == 0) *ret = news.lock;
-    else *reterr = news.error;
+    if (news.code == 0) ret->lock = news.lock;
+    else ret->error = news.error;
     return news.code;
 }
 
@@ -282,7 +281,7 @@ int open_patiently(struct cli *cli, const struct client_use *use, bool retry,
 
 int await_lock(struct cli *cli, struct hf_client *client, const char *name,
                const struct await_options *options, const struct hf_acquire_options *given,
-               struct hf_lock **ret, int *ret_signal, struct hf_error *reterr)
+               struct await_result *ret)
 {
     struct waiting waiting = {
         .cli = cli,
@@ -295,16 +294,16 @@ int await_lock(struct cli *cli, struct hf_client *client, const char *name,
     };
     struct hf_acquire_options how = *given;
     how.on_wait = waits;
-    *ret_signal = 0;
+    *ret = (struct await_result){0};
     for (;;) {
-        int code = acquire_once(&waiting, client, &how, ret, ret_signal, reterr);
+        int code = acquire_once(&waiting, client, &how, ret);
         /* A try that only waits for the store continues as well. */
         bool is_over = options->wait_ms > 0 && left_ms(&waiting) == 0;
-        if (*ret_signal || !is_outage(code) || !options->retry || is_over) return code;
-        if (!waiting.said_outage) cli_note(cli, "%s; trying again", reterr->message);
+        if (ret->signal || !is_outage(code) || !options->retry || is_over) return code;
+        if (!waiting.said_outage) cli_note(cli, "%s; trying again", ret->error.message);
         waiting.said_outage = true;
-        *ret_signal = pause_for(&waiting, AGAIN_MS);
+        ret->signal = pause_for(&waiting, AGAIN_MS);
         progress_clear();
-        if (*ret_signal) return hf__error_set(reterr, HF_ERR_CANCELLED, "cancelled");
+        if (ret->signal) return hf__error_set(&ret->error, HF_ERR_CANCELLED, "cancelled");
     }
 }

@@ -16,9 +16,14 @@ struct await_options {
  * 0, and the lock; HF_ERR_HELD or HF_ERR_TIMED_OUT; the store's error; or HF_ERR_CANCELLED with
  * the signal that ended it. Unless it is 0, nothing is left behind.
  */
+struct await_result {
+    struct hf_lock *lock;
+    int signal;
+    struct hf_error error;
+};
 int await_lock(struct cli *cli, struct hf_client *client, const char *name,
                const struct await_options *options, const struct hf_acquire_options *how,
-               struct hf_lock **ret, int *ret_signal, struct hf_error *reterr);
+               struct await_result *ret);
 
 /* Opens a client; with `retry`, as soon as the store permits. The signal that ended it, or 0. */
 int open_patiently(struct cli *cli, const struct client_use *use, bool retry,

@@ -128,19 +128,18 @@ static bool lead_once(struct cli *cli, struct hf_client *client, const struct op
     };
     const struct await_options await = {
         .wait_ms = HF_FOREVER, .retry = true, .held_by = held_by, .user = &campaign};
-    struct hf_lock *lock;
-    struct hf_error error;
-    int signal;
+    struct await_result got;
     guard_listen(&how);
-    int code = await_lock(cli, client, cli->arguments.at[0], &await, &how, &lock, &signal, &error);
+    int code = await_lock(cli, client, cli->arguments.at[0], &await, &how, &got);
     if (code != 0) {
-        *ret_exit_code = signal ? EXIT_BY_SIGNAL + signal : cli_fail(cli, &error);
+        *ret_exit_code = got.signal ? EXIT_BY_SIGNAL + got.signal : cli_fail(cli, &got.error);
         return false;
     }
-    print_leader(cli, hf_lock_name(lock), hf_lock_owner(lock), true, NULL);
-    struct guard_result result = guard_run(cli, client, lock, cli->arguments.at + 1, guard);
-    if (guard_release(lock, &error) == HF_ERR_LOST && result.was_started) result.lost = true;
-    hf_lock_unref(lock);
+    print_leader(cli, hf_lock_name(got.lock), hf_lock_owner(got.lock), true, NULL);
+    struct guard_result result = guard_run(cli, client, got.lock, cli->arguments.at + 1, guard);
+    if (guard_release(got.lock, &got.error) == HF_ERR_LOST && result.was_started)
+        result.lost = true;
+    hf_lock_unref(got.lock);
     *ret_exit_code = result.exit_code;
     return result.lost && !result.ended_by;
 }

@@ -125,30 +125,28 @@ static int acquire_with(struct cli *cli, struct hf_client *client,
         .data_size = given->data ? strlen(given->data) : 0,
     };
     const struct await_options await = {.wait_ms = wait_ms, .retry = given->retry};
-    struct hf_lock *lock;
-    struct hf_error error;
+    struct await_result got;
     char grant[HF_GRANT_SIZE];
-    int signal;
-    int code = await_lock(cli, client, cli->arguments.at[0], &await, &how, &lock, &signal, &error);
-    if (signal) return EXIT_BY_SIGNAL + signal;
+    int code = await_lock(cli, client, cli->arguments.at[0], &await, &how, &got);
+    if (got.signal) return EXIT_BY_SIGNAL + got.signal;
     if (code != 0) {
-        int exit_code = cli_fail(cli, &error);
+        int exit_code = cli_fail(cli, &got.error);
         bool conflict = code == HF_ERR_HELD || code == HF_ERR_TIMED_OUT;
         return conflict ? conflict_code : exit_code;
     }
-    if (!given->hold) code = hf_lock_grant(lock, grant, &error);
+    if (!given->hold) code = hf_lock_grant(got.lock, grant, &got.error);
     const struct said said = {
-        .name = hf_lock_name(lock),
+        .name = hf_lock_name(got.lock),
         .grant = given->hold ? NULL : grant,
-        .owner = hf_lock_owner(lock),
-        .token = hf_lock_token(lock),
+        .owner = hf_lock_owner(got.lock),
+        .token = hf_lock_token(got.lock),
         .asked_ms = wall_ms(),
-        .left_ms = hf_lock_left_ms(lock),
+        .left_ms = hf_lock_left_ms(got.lock),
     };
-    int exit_code = code == 0 ? print_grant(cli, &said) : cli_fail(cli, &error);
-    if (exit_code != 0) hf_release(lock, NULL, NULL); /* nobody could ever release it */
-    else if (given->hold) exit_code = hold(cli, lock);
-    hf_lock_unref(lock);
+    int exit_code = code == 0 ? print_grant(cli, &said) : cli_fail(cli, &got.error);
+    if (exit_code != 0) hf_release(got.lock, NULL, NULL); /* nobody could ever release it */
+    else if (given->hold) exit_code = hold(cli, got.lock);
+    hf_lock_unref(got.lock);
     return exit_code;
 }
 

@@ -125,31 +125,30 @@ static int run_locked(struct cli *cli, struct hf_client *client, const struct op
     };
     const struct await_options await = {.wait_ms = given->wait_ms, .retry = given->retry};
     const char *name = cli->arguments.at[0];
-    struct hf_lock *lock;
-    struct hf_error error;
-    int signal;
+    struct await_result got;
     guard_listen(&how);
     const char *outer = getenv("HOLDFAST_LOCK");
     if (outer && strcmp(outer, name) == 0 && given->wait_ms > 0 && !given->shared && !given->limit)
         cli_note(cli,
                  "already running under a lock \"%s\"; if it is the same one, this wait cannot end",
                  name);
-    int code = await_lock(cli, client, name, &await, &how, &lock, &signal, &error);
-    if (signal == SIGINT && foreground_is_ours()) cli->dies_of = SIGINT;
-    if (signal) return EXIT_BY_SIGNAL + signal;
+    int code = await_lock(cli, client, name, &await, &how, &got);
+    if (got.signal == SIGINT && foreground_is_ours()) cli->dies_of = SIGINT;
+    if (got.signal) return EXIT_BY_SIGNAL + got.signal;
     if (code == HF_ERR_OTHER_LIMIT) { /* a mistake of the caller, not a conflict */
-        cli_fail(cli, &error);
+        cli_fail(cli, &got.error);
         return EXIT_USAGE;
     }
     if (code == HF_ERR_HELD || code == HF_ERR_TIMED_OUT) {
-        if (cli->settings.verbose) cli_fail(cli, &error);
+        if (cli->settings.verbose) cli_fail(cli, &got.error);
         return given->conflict_code;
     }
-    if (code != 0) return cli_fail(cli, &error);
+    if (code != 0) return cli_fail(cli, &got.error);
     if (cli->settings.verbose)
-        cli_note(cli, "lock \"%s\": acquired, token %lld", name, (long long)hf_lock_token(lock));
-    struct guard_result result = guard_run(cli, client, lock, argv, guard);
-    code = guard_release(lock, &error);
+        cli_note(cli, "lock \"%s\": acquired, token %lld", name,
+                 (long long)hf_lock_token(got.lock));
+    struct guard_result result = guard_run(cli, client, got.lock, argv, guard);
+    code = guard_release(got.lock, &got.error);
     if (code != 0 && code != HF_ERR_LOST && !result.lost)
         cli_note(cli,
                  "lock \"%s\": the store did not confirm its release; it expires with its "
@@ -159,7 +158,7 @@ static int run_locked(struct cli *cli, struct hf_client *client, const struct op
         cli_note(cli, "lock \"%s\": lost while the command ran", name);
         result.exit_code = EXIT_LOST;
     }
-    hf_lock_unref(lock);
+    hf_lock_unref(got.lock);
     return result.exit_code;
 }
 

@@ -240,17 +240,17 @@ static int check_shared(const struct hf_client *client, const struct hf_acquire_
     return 0;
 }
 
-static int check_want(struct hf_client *client, const char *name, int64_t timeout_ms,
-                      const struct hf_acquire_options *options,
-                      const struct hf_acquire_inside *inside, struct hf_arena *arena,
-                      struct hf_want *ret, struct hf_error *reterr)
+static int check_want(struct hf_client *client, const struct hf_acquire_call *call,
+                      struct hf_arena *arena, struct hf_want *ret, struct hf_error *reterr)
 {
     const struct hf_core_options *core = &client->core.options;
+    const struct hf_acquire_options *options = call->options;
+    const char *name = call->name;
     REFUSE_IF(!name, "missing lock name");
     const char *refusal = core->format->refuses_name(hf__slice_str(name));
     REFUSE_IF(refusal, "lock \"%.64s\": %s", name, refusal);
-    REFUSE_IF(timeout_ms < 0, "invalid timeout of %lld ms: use 0 to try, HF_FOREVER to wait",
-              (long long)timeout_ms);
+    REFUSE_IF(call->timeout_ms < 0, "invalid timeout of %lld ms: use 0 to try, HF_FOREVER to wait",
+              (long long)call->timeout_ms);
     struct hf_slice owner = hf__slice_str(options->owner);
     REFUSE_IF(options->owner &&
                   (owner.len == 0 || owner.len > HF_OWNER_MAX || !hf__utf8_valid(owner)),
@@ -271,7 +271,7 @@ static int check_want(struct hf_client *client, const char *name, int64_t timeou
         .limit = options->limit    ? options->limit
                  : options->shared ? HF_READERS_LIMIT
                                    : 0,
-        .timeout_ms = timeout_ms > HF_LEASE_MAX_MS ? HF_NEVER : timeout_ms,
+        .timeout_ms = call->timeout_ms > HF_LEASE_MAX_MS ? HF_NEVER : call->timeout_ms,
         .lease_ms = options->lease_ms,
         .warn_ms = options->warn_ms,
         .has_data = options->data != NULL,
@@ -282,15 +282,15 @@ static int check_want(struct hf_client *client, const char *name, int64_t timeou
         .owner = owner,
         .instance = instance,
         .reports = options->on_wait != NULL,
-        .stubborn = inside->stubborn,
-        .session = inside->session,
-        .has_call = inside->call != NULL,
+        .stubborn = call->stubborn,
+        .session = call->session,
+        .has_call = call->id != NULL,
     };
-    if (inside->call) ret->call = *inside->call;
-    REFUSE_IF(inside->session && options->lease_ms,
+    if (call->id) ret->call = *call->id;
+    REFUSE_IF(call->session && options->lease_ms,
               "a session's lock cannot have a lease of its own");
     int code = check_times(core, ret, reterr);
-    if (code == 0) code = check_shared(client, options, inside->session, reterr);
+    if (code == 0) code = check_shared(client, options, call->session, reterr);
     if (code == 0) code = check_attributes(client, options, arena, &ret->extra, reterr);
     return code;
 }
@@ -336,8 +336,9 @@ int hf_acquire(struct hf_client *client, const char *name, int64_t timeout_ms,
     struct hf_arena arena = {0};
     struct hf_want want;
     struct hf_waiter waiter;
-    const struct hf_acquire_inside inside = {0};
-    int code = check_want(client, name, timeout_ms, &options, &inside, &arena, &want, reterr);
+    const struct hf_acquire_call call = {
+        .name = name, .timeout_ms = timeout_ms, .options = &options};
+    int code = check_want(client, &call, &arena, &want, reterr);
     struct hf_acquisition *acquisition = code == 0 ? acquisition_new(client, &options) : NULL;
     if (!acquisition) {
         hf__arena_free(&arena);
@@ -380,21 +381,22 @@ int hf_acquire_async(struct hf_client *client, const char *name, int64_t timeout
                      const struct hf_acquire_options *given, hf_acquired_fn done, void *user,
                      struct hf_acquisition **ret, struct hf_error *reterr)
 {
-    const struct hf_acquire_inside inside = {0};
-    return hf__acquire_async(client, name, timeout_ms, given, &inside, done, user, ret, reterr);
+    const struct hf_acquire_call call = {
+        .name = name, .timeout_ms = timeout_ms, .options = given, .done = done, .user = user};
+    return hf__acquire_async(client, &call, ret, reterr);
 }
 
-int hf__acquire_async(struct hf_client *client, const char *name, int64_t timeout_ms,
-                      const struct hf_acquire_options *given,
-                      const struct hf_acquire_inside *inside, hf_acquired_fn done, void *user,
+int hf__acquire_async(struct hf_client *client, const struct hf_acquire_call *given,
                       struct hf_acquisition **ret, struct hf_error *reterr)
 {
-    HF_OPTIONS(struct hf_acquire_options, options, given);
-    if (!client || !done)
+    HF_OPTIONS(struct hf_acquire_options, options, given->options);
+    struct hf_acquire_call call = *given;
+    call.options = &options;
+    if (!client || !call.done)
         return hf__error_set(reterr, HF_ERR_INVALID, "the client or the callback is NULL");
     struct hf_arena arena = {0};
     struct hf_want want;
-    int code = check_want(client, name, timeout_ms, &options, inside, &arena, &want, reterr);
+    int code = check_want(client, &call, &arena, &want, reterr);
     struct hf_acquisition *acquisition = code == 0 ? acquisition_new(client, &options) : NULL;
     if (!acquisition) {
         hf__arena_free(&arena);
@@ -402,8 +404,8 @@ int hf__acquire_async(struct hf_client *client, const char *name, int64_t timeou
     }
     code = hf__client_enter(client, reterr);
     if (code == 0) {
-        acquisition->done = done;
-        acquisition->user = user;
+        acquisition->done = call.done;
+        acquisition->user = call.user;
         if (ret) acquisition->refs++;
         code = begin(acquisition, &want, reterr);
         if (code == 0 && ret) {

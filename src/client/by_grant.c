@@ -97,25 +97,24 @@ int hf_grant_release(struct hf_client *client, const char *grant, struct hf_erro
 
 /* ---- for the service ---- */
 
-int hf__adopt_async(struct hf_client *client, const struct hf_by_grant *given, int64_t lease_ms,
-                    hf_event_fn on_event, void *lock_user, hf_acquired_fn done, void *user,
+int hf__adopt_async(struct hf_client *client, const struct hf_adopt_call *call,
                     struct hf_error *reterr)
 {
-    const struct hf_acquire_options options = {.on_event = on_event, .user = lock_user};
-    int code = check_lease(lease_ms, reterr);
+    const struct hf_acquire_options options = {.on_event = call->on_event, .user = call->lock_user};
+    int code = check_lease(call->lease_ms, reterr);
     if (code != 0) return code;
     struct hf_lock *lock = hf__lock_new(client, &options);
-    struct hf_async *async = lock ? hf__async_begin(client, NULL, user, reterr) : NULL;
+    struct hf_async *async = lock ? hf__async_begin(client, NULL, call->user, reterr) : NULL;
     if (!async) {
         hf__lock_drop(lock);
         return lock ? reterr->code : hf__error_no_memory(reterr);
     }
-    struct hf_by_grant which = *given;
+    struct hf_by_grant which = *call->which;
     which.keep = true;
     which.user = lock;
     async->lock = lock;
-    async->adopted = done;
-    hf__core_adopt(&client->core, &which, lease_ms, &async->job, hf__client_now_us(client));
+    async->adopted = call->done;
+    hf__core_adopt(&client->core, &which, call->lease_ms, &async->job, hf__client_now_us(client));
     hf__client_leave(client);
     return 0;
 }

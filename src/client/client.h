@@ -187,15 +187,18 @@ void hf__lock_news(struct hf_client *client, struct hf_grant *grant, int which);
 
 /* ---- acquire.c ---- */
 
-struct hf_acquire_inside {
+/* hf_acquire_async, with internal options. */
+struct hf_acquire_call {
+    const char *name;
+    int64_t timeout_ms;
+    const struct hf_acquire_options *options;
+    hf_acquired_fn done;
+    void *user;
     bool stubborn;            /* continues whatever the store answers */
     struct hf_lease *session; /* an opened one; NULL: by the client's options */
-    const struct hf_id *call; /* identifies a call that may be repeated; NULL: none */
+    const struct hf_id *id;   /* of a call that may be repeated; NULL: none */
 };
-/* The public call, with internal options. */
-int hf__acquire_async(struct hf_client *client, const char *name, int64_t timeout_ms,
-                      const struct hf_acquire_options *given,
-                      const struct hf_acquire_inside *inside, hf_acquired_fn done, void *user,
+int hf__acquire_async(struct hf_client *client, const struct hf_acquire_call *call,
                       struct hf_acquisition **ret, struct hf_error *reterr);
 void hf__acquire_finished(struct hf_client *client, struct hf_attempt *attempt);
 void hf__acquire_report(struct hf_client *client, struct hf_attempt *attempt,

@@ -41,9 +41,13 @@ static int campaign(struct hf_election *election, struct hf_error *reterr)
         .on_event = happened,
         .user = election,
     };
-    const struct hf_acquire_inside inside = {.stubborn = true};
-    return hf__acquire_async(election->client, election->name, HF_FOREVER, &options, &inside,
-                             acquired, election, &election->acquisition, reterr);
+    const struct hf_acquire_call call = {.name = election->name,
+                                         .timeout_ms = HF_FOREVER,
+                                         .options = &options,
+                                         .done = acquired,
+                                         .user = election,
+                                         .stubborn = true};
+    return hf__acquire_async(election->client, &call, &election->acquisition, reterr);
 }
 
 static void wake(struct hf_election *election)

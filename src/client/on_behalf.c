@@ -218,23 +218,23 @@ void hf__lock_give_back(struct hf_lock *lock)
     hf__client_leave(client);
 }
 
-int hf__acquire_in(struct hf_session *session, const struct hf_id *call, struct hf_client *client,
-                   const char *name, int64_t timeout_ms, const struct hf_acquire_options *options,
-                   hf_acquired_fn done, void *user, struct hf_acquisition **ret,
+int hf__acquire_in(struct hf_client *client, const struct hf_session *session,
+                   const struct hf_acquire_call *call, struct hf_acquisition **ret,
                    struct hf_error *reterr)
 {
-    const struct hf_acquire_inside inside = {.session = session ? session->lease : NULL,
-                                             .call = call};
-    return hf__acquire_async(client, name, timeout_ms, options, &inside, done, user, ret, reterr);
+    struct hf_acquire_call in_it = *call;
+    in_it.session = session ? session->lease : NULL;
+    return hf__acquire_async(client, &in_it, ret, reterr);
 }
 
-int hf__force_async(struct hf_client *client, const char *name, const char *by, const char *reason,
-                    int64_t timeout_ms, hf_done_fn done, void *user, struct hf_error *reterr)
+int hf__force_async(struct hf_client *client, const struct hf_force_call *call, hf_done_fn done,
+                    void *user, struct hf_error *reterr)
 {
     struct hf_async *async = hf__async_begin(client, done, user, reterr);
     if (!async) return code_of(reterr);
-    hf__core_force(&client->core, hf__slice_str(name), hf__slice_str(by), hf__slice_str(reason),
-                   timeout_ms, &async->job, hf__client_now_us(client));
+    hf__core_force(&client->core, hf__slice_str(call->name), hf__slice_str(call->by),
+                   hf__slice_str(call->reason), call->timeout_ms, &async->job,
+                   hf__client_now_us(client));
     hf__client_leave(client);
     return 0;
 }

@@ -47,15 +47,14 @@ const char *hf__session_owner(const struct hf_session *session);
 const char *hf__session_instance(const struct hf_session *session);
 void hf__session_unref(struct hf_session *session);
 
-/* hf_acquire_async; with a session, the lock ends with it. `session` may be NULL. */
 /* Releases a lock that no caller was told of, unless another service has renewed it since. */
 void hf__lock_give_back(struct hf_lock *lock);
 /* HF_ERR_HELD: by an earlier call with the same identity, with this grant; NULL: by another. */
 const struct hf_id *hf__acquisition_repeats(const struct hf_acquisition *acquisition);
 
-int hf__acquire_in(struct hf_session *session, const struct hf_id *call, struct hf_client *client,
-                   const char *name, int64_t timeout_ms, const struct hf_acquire_options *options,
-                   hf_acquired_fn done, void *user, struct hf_acquisition **ret,
+/* The lock ends with its session. `session` may be NULL. */
+int hf__acquire_in(struct hf_client *client, const struct hf_session *session,
+                   const struct hf_acquire_call *call, struct hf_acquisition **ret,
                    struct hf_error *reterr);
 
 /* Renews it by a full lease from now; lease_ms 0: as before. A lease never shrinks. */
@@ -81,8 +80,14 @@ struct hf_lock_status {
 void hf__lock_status(const struct hf_lock *lock, struct hf_lock_status *ret);
 
 /* hf_force_release in the name of `by`; HF_ERR_ABSENT: it is not held. */
-int hf__force_async(struct hf_client *client, const char *name, const char *by, const char *reason,
-                    int64_t timeout_ms, hf_done_fn done, void *user, struct hf_error *reterr);
+struct hf_force_call {
+    const char *name;
+    const char *by;
+    const char *reason;
+    int64_t timeout_ms;
+};
+int hf__force_async(struct hf_client *client, const struct hf_force_call *call, hf_done_fn done,
+                    void *user, struct hf_error *reterr);
 
 /* Parses a grant without its lock's name, in any spelling. False: invalid. */
 bool hf__grant_parse(struct hf_slice text, struct hf_by_grant *ret);
@@ -90,8 +95,15 @@ bool hf__grant_parse(struct hf_slice text, struct hf_by_grant *ret);
  * Takes up and renews a grant of another process, or from before a restart; `done` gets a
  * handle as if it had been acquired here.
  */
-int hf__adopt_async(struct hf_client *client, const struct hf_by_grant *which, int64_t lease_ms,
-                    hf_event_fn on_event, void *lock_user, hf_acquired_fn done, void *user,
+struct hf_adopt_call {
+    const struct hf_by_grant *which;
+    int64_t lease_ms; /* 0: as before */
+    hf_acquired_fn done;
+    void *user;
+    hf_event_fn on_event; /* of the lock … */
+    void *lock_user;      /* … and its user */
+};
+int hf__adopt_async(struct hf_client *client, const struct hf_adopt_call *call,
                     struct hf_error *reterr);
 /* `already`: it had been released before. */
 typedef void (*hf_released_fn)(void *user, int code, bool already, const struct hf_error *error);

@@ -250,12 +250,10 @@ static bool at_version(const struct hf_record *record, const struct hf_claim *cl
 }
 
 static void force(const struct hf_layout *layout, struct hf_arena *arena,
-                  const struct hf_record *seen, struct hf_slice name, struct hf_slice grant,
-                  struct hf_slice by, struct hf_slice reason, int64_t ttl_unix_s, bool note_only,
-                  struct hf_op *ret)
+                  const struct hf_record *seen, const struct hf_forcing *how, struct hf_op *ret)
 {
-    (void)by, (void)reason, (void)ttl_unix_s, (void)note_only, (void)seen;
-    hf__keyed_delete(layout, arena, name, version_is(arena, grant), ret);
+    (void)seen;
+    hf__keyed_delete(layout, arena, how->name, version_is(arena, how->grant), ret);
 }
 
 /* ---- the two ---- */

@@ -200,17 +200,15 @@ static bool at_version(const struct hf_record *record, const struct hf_claim *cl
 }
 
 static void force(const struct hf_layout *layout, struct hf_arena *arena,
-                  const struct hf_record *seen, struct hf_slice name, struct hf_slice grant,
-                  struct hf_slice by, struct hf_slice reason, int64_t ttl_unix_s, bool note_only,
-                  struct hf_op *ret)
+                  const struct hf_record *seen, const struct hf_forcing *how, struct hf_op *ret)
 {
-    (void)by, (void)reason, (void)ttl_unix_s, (void)note_only, (void)seen;
-    const struct hf_condition *held = hf__cond_compare(arena, "owner", HF_EQ, hf__s(grant));
+    (void)seen;
+    const struct hf_condition *held = hf__cond_compare(arena, "owner", HF_EQ, hf__s(how->grant));
     if (!layout->fencing) {
-        hf__keyed_delete(layout, arena, name, held, ret);
+        hf__keyed_delete(layout, arena, how->name, held, ret);
         return;
     }
-    struct hf_update *update = hf__keyed_update(layout, arena, name, held, ret);
+    struct hf_update *update = hf__keyed_update(layout, arena, how->name, held, ret);
     hf__update_set(arena, update, "until", hf__n(arena, RELEASED_MS));
 }
 

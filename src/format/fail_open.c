@@ -413,14 +413,12 @@ static bool at_version(const struct hf_record *record, const struct hf_claim *cl
 }
 
 static void force_open(const struct hf_layout *layout, struct hf_arena *arena,
-                       const struct hf_record *seen, struct hf_slice name, struct hf_slice grant,
-                       struct hf_slice by, struct hf_slice reason, int64_t ttl_unix_s,
-                       bool note_only, struct hf_op *ret)
+                       const struct hf_record *seen, const struct hf_forcing *how,
+                       struct hf_op *ret)
 {
-    (void)by, (void)reason, (void)ttl_unix_s, (void)note_only, (void)grant;
     /* By its token, which heartbeats keep. Its guid must not renew it any more. */
     struct hf_update *update = hf__keyed_update(
-        layout, arena, name, hf__keyed_same(arena, "fencingToken", seen->item), ret);
+        layout, arena, how->name, hf__keyed_same(arena, "fencingToken", seen->item), ret);
     hf__update_set(arena, update, "leaseDurationMs", hf__n(arena, RELEASED_MS));
     hf__update_set(arena, update, "guid", guid_of_nobody(arena, seen->token));
     hf__update_count(arena, update, "fencingToken", 0, 1);
@@ -447,13 +445,12 @@ static void release_closed(const struct hf_layout *layout, struct hf_arena *aren
 }
 
 static void force_closed(const struct hf_layout *layout, struct hf_arena *arena,
-                         const struct hf_record *seen, struct hf_slice name, struct hf_slice grant,
-                         struct hf_slice by, struct hf_slice reason, int64_t ttl_unix_s,
-                         bool note_only, struct hf_op *ret)
+                         const struct hf_record *seen, const struct hf_forcing *how,
+                         struct hf_op *ret)
 {
-    (void)by, (void)reason, (void)ttl_unix_s, (void)note_only, (void)seen;
-    hf__keyed_delete(layout, arena, name, hf__cond_compare(arena, "guid", HF_EQ, hf__b(grant)),
-                     ret);
+    (void)seen;
+    hf__keyed_delete(layout, arena, how->name,
+                     hf__cond_compare(arena, "guid", HF_EQ, hf__b(how->grant)), ret);
 }
 
 static const struct hf_share_format shares = {.retire = retire};

@@ -245,6 +245,16 @@ struct hf_share_format {
                      struct hf_slice member, struct hf_op *ret);
 };
 
+/* A lock that is taken away by force. */
+struct hf_forcing {
+    struct hf_slice name;
+    struct hf_slice grant; /* the holder's */
+    struct hf_slice by;
+    struct hf_slice reason;
+    bool note_only;     /* only record that this is about to be done */
+    int64_t ttl_unix_s; /* of the record when it is free */
+};
+
 struct hf_format {
     const char *name;
     const char *default_key;
@@ -287,14 +297,9 @@ struct hf_format {
      * them. From then on the claim can renew or release. False: the grant does not hold the lock.
      */
     bool (*adopt)(const struct hf_record *record, struct hf_claim *claim);
-    /*
-     * Takes the lock away from its exclusive holder (or, with `note_only`, only records from which
-     * grant, by whom and why it is about to be taken).
-     */
+    /* Takes the lock away from its exclusive holder. */
     void (*force)(const struct hf_layout *layout, struct hf_arena *arena,
-                  const struct hf_record *seen, struct hf_slice name, struct hf_slice grant,
-                  struct hf_slice by, struct hf_slice reason, int64_t ttl_unix_s, bool note_only,
-                  struct hf_op *ret);
+                  const struct hf_record *seen, const struct hf_forcing *how, struct hf_op *ret);
     /* Deletes a released record that is still as it was seen. NULL: records do not stay. */
     void (*sweep)(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,
                   const struct hf_record *seen, struct hf_op *ret);

@@ -382,19 +382,17 @@ static bool at_version(const struct hf_record *record, const struct hf_claim *cl
 }
 
 static void force(const struct hf_layout *layout, struct hf_arena *arena,
-                  const struct hf_record *seen, struct hf_slice name, struct hf_slice grant,
-                  struct hf_slice by, struct hf_slice reason, int64_t ttl_unix_s, bool note_only,
-                  struct hf_op *ret)
+                  const struct hf_record *seen, const struct hf_forcing *how, struct hf_op *ret)
 {
     const struct hf_condition *condition =
         seen->exclusive ? grant_is(arena, seen->holder.grant) : hf__cond_exists(arena, "holders");
-    struct hf_update *update = hf__keyed_update(layout, arena, name, condition, ret);
-    hf__update_set(arena, update, "forced", hf__s(grant));
-    hf__update_set(arena, update, "forced_by", hf__s(by));
-    hf__update_set(arena, update, "forced_reason", hf__s(reason));
-    if (note_only) return;
+    struct hf_update *update = hf__keyed_update(layout, arena, how->name, condition, ret);
+    hf__update_set(arena, update, "forced", hf__s(how->grant));
+    hf__update_set(arena, update, "forced_by", hf__s(how->by));
+    hf__update_set(arena, update, "forced_reason", hf__s(how->reason));
+    if (how->note_only) return;
     hf__update_count(arena, update, "token", 0, 1);
-    write_free(arena, ttl_unix_s, update);
+    write_free(arena, how->ttl_unix_s, update);
 }
 
 static void sweep(const struct hf_layout *layout, struct hf_arena *arena, struct hf_slice name,

@@ -147,16 +147,24 @@ static void taken_away(struct hf_core *core, struct hf_request *request,
     hf__name_unref(core, name);
 }
 
+static struct hf_forcing forcing_of(const struct force *force)
+{
+    return (struct hf_forcing){.name = hf__name_text(force->name),
+                               .grant = force->holder.grant,
+                               .by = force->by,
+                               .reason = force->reason};
+}
+
 static void take_away(struct hf_core *core, struct force *force, int64_t now_us)
 {
     struct hf_request *request = request_new(core, force, taken_away, now_us);
     if (!request) return;
     const struct hf_format *format = core->options.format;
     const struct hf_layout *layout = &core->options.layout;
+    struct hf_forcing how = forcing_of(force);
+    how.ttl_unix_s = hf__ttl_unix_s(core, now_us, 0);
     if (force->record.exclusive)
-        format->force(layout, &request->arena, &force->record, hf__name_text(force->name),
-                      force->holder.grant, force->by, force->reason,
-                      hf__ttl_unix_s(core, now_us, 0), false, &request->op);
+        format->force(layout, &request->arena, &force->record, &how, &request->op);
     else
         format->shares->reap(layout, &request->arena, hf__name_text(force->name),
                              force->holder.member, &request->op);
@@ -230,9 +238,10 @@ static void note(struct hf_core *core, struct force *force, int64_t now_us)
 {
     struct hf_request *request = request_new(core, force, noted, now_us);
     if (!request) return;
-    core->options.format->force(&core->options.layout, &request->arena, &force->record,
-                                hf__name_text(force->name), force->holder.grant, force->by,
-                                force->reason, 0, true, &request->op);
+    struct hf_forcing how = forcing_of(force);
+    how.note_only = true;
+    core->options.format->force(&core->options.layout, &request->arena, &force->record, &how,
+                                &request->op);
     hf__request_send(core, request);
 }
 

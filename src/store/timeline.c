@@ -260,65 +260,72 @@ static bool goes_on(const struct rows *rows, int64_t wall_us, int64_t boot_us)
            at(rows, boot_us).hi_unix_us >= rows->last_us;
 }
 
+/* A time line that is being opened. */
+struct opening {
+    struct hf_timeline *timeline;
+    struct hf_database *db;
+    const struct hf_clock *clock;
+    const struct hf_log *log;
+    char boot[64];   /* id */
+    int64_t boot_us; /* the kernel's */
+    bool knows_kernel;
+    bool is_file;
+    struct rows rows;
+};
+
 /* The usual case: nobody waits, neither for a sync nor for their turn. */
-static int find(struct hf_timeline *timeline, struct hf_database *db, const struct hf_clock *clock,
-                const char *boot, int64_t boot_us, struct rows *ret, bool *ret_found,
-                struct hf_error *reterr)
+static int find(struct opening *o, bool *ret_found, struct hf_error *reterr)
 {
-    int64_t wall_us = hf__clock_wall_us(clock);
+    struct hf_database *db = o->db;
+    int64_t wall_us = hf__clock_wall_us(o->clock);
     *ret_found = false;
     for (int i = 0; i < 2; i++) { /* once more when nobody can change it any more */
         int code = hf__database_run(db, HF_SQL_BEGIN_READ, reterr);
-        if (code == 0) code = read_rows(db, boot, ret, reterr);
+        if (code == 0) code = read_rows(db, o->boot, &o->rows, reterr);
         hf__database_rollback(db);
         if (code == 0 && !sqlite3_get_autocommit(db->handle)) code = hf__error_no_memory(reterr);
         if (code != 0) return code;
-        *ret_found = goes_on(ret, wall_us, boot_us) &&
-                     (i == 1 || try_lock(timeline->lock_fd, F_RDLCK, IS_OPEN));
+        *ret_found = goes_on(&o->rows, wall_us, o->boot_us) &&
+                     (i == 1 || try_lock(o->timeline->lock_fd, F_RDLCK, IS_OPEN));
         if (!*ret_found) break;
     }
-    if (!*ret_found) try_lock(timeline->lock_fd, F_UNLCK, IS_OPEN);
+    if (!*ret_found) try_lock(o->timeline->lock_fd, F_UNLCK, IS_OPEN);
     return 0;
 }
 
-static int choose(struct hf_database *db, const struct hf_clock *clock, const char *boot,
-                  int64_t boot_us, bool alone, const struct hf_log *log, struct rows *ret,
-                  struct hf_error *reterr)
+static int choose(struct opening *o, bool alone, struct hf_error *reterr)
 {
-    int64_t wall_us = hf__clock_wall_us(clock);
+    struct hf_database *db = o->db;
+    int64_t wall_us = hf__clock_wall_us(o->clock);
     int code = hf__database_run(db, HF_SQL_BEGIN_WRITE, reterr);
-    if (code == 0) code = read_rows(db, boot, ret, reterr);
-    if (code == 0 && (!ret->exist || (alone && !goes_on(ret, wall_us, boot_us)))) {
-        begin_anew(ret, wall_us, boot_us, log, db->name);
-        code = write_rows(db, boot, ret, reterr);
+    if (code == 0) code = read_rows(db, o->boot, &o->rows, reterr);
+    if (code == 0 && (!o->rows.exist || (alone && !goes_on(&o->rows, wall_us, o->boot_us)))) {
+        begin_anew(&o->rows, wall_us, o->boot_us, o->log, db->name);
+        code = write_rows(db, o->boot, &o->rows, reterr);
     }
     if (code == 0) code = hf__database_run(db, HF_SQL_COMMIT, reterr);
     hf__database_rollback(db);
     return code;
 }
 
-static int open_rows(struct hf_timeline *timeline, struct hf_database *db,
-                     const struct hf_clock *clock, int64_t boot_us, bool knows_kernel, bool is_file,
-                     const struct hf_log *log, struct rows *ret, struct hf_error *reterr)
+static int open_rows(struct opening *o, struct hf_error *reterr)
 {
-    char boot[64];
     bool found = false, alone = true;
-    boot_identity(boot, sizeof boot);
-    int code = is_file ? open_lock(timeline, db, reterr) : 0;
-    if (code == 0 && is_file && knows_kernel)
-        code = find(timeline, db, clock, boot, boot_us, ret, &found, reterr);
-    if (code == 0 && found) code = check_lock(timeline, db, reterr);
+    boot_identity(o->boot, sizeof o->boot);
+    int code = o->is_file ? open_lock(o->timeline, o->db, reterr) : 0;
+    if (code == 0 && o->is_file && o->knows_kernel) code = find(o, &found, reterr);
+    if (code == 0 && found) code = check_lock(o->timeline, o->db, reterr);
     if (code != 0 || found) return code;
-    if (is_file) code = take_turn(timeline, db, &alone, reterr);
-    if (code == 0 && !alone && !knows_kernel)
+    if (o->is_file) code = take_turn(o->timeline, o->db, &alone, reterr);
+    if (code == 0 && !alone && !o->knows_kernel)
         code =
             hf__error_set(reterr, HF_ERR_INVALID,
                           "%s: others have it open, and by what clock cannot be told: /proc must "
                           "be mounted, and the time namespace be ours",
-                          db->name);
-    if (code == 0) code = choose(db, clock, boot, boot_us, alone, log, ret, reterr);
-    if (code == 0 && is_file) code = check_lock(timeline, db, reterr);
-    if (code == 0 && is_file) settle(timeline);
+                          o->db->name);
+    if (code == 0) code = choose(o, alone, reterr);
+    if (code == 0 && o->is_file) code = check_lock(o->timeline, o->db, reterr);
+    if (code == 0 && o->is_file) settle(o->timeline);
     return code;
 }
 
@@ -327,20 +334,22 @@ int hf__timeline_open(struct hf_timeline *timeline, struct hf_database *db,
                       struct hf_error *reterr)
 {
     struct hf_error error = {0};
-    struct rows rows;
+    struct opening opening = {
+        .timeline = timeline, .db = db, .clock = clock, .log = log, .is_file = is_file};
+    const struct rows *rows = &opening.rows;
     int64_t namespace;
-    bool knows_kernel = namespace_us(&namespace);
+    opening.knows_kernel = namespace_us(&namespace);
+    opening.boot_us = hf__clock_boot_us(clock) - namespace;
     *timeline = (struct hf_timeline){.lock_fd = -1};
-    int code = open_rows(timeline, db, clock, hf__clock_boot_us(clock) - namespace, knows_kernel,
-                         is_file, log, &rows, &error);
+    int code = open_rows(&opening, &error);
     if (code != 0) {
         hf__timeline_close(timeline);
         return hf__error_set(reterr, code, "%s", error.message);
     }
-    timeline->low_us = rows.low_us - namespace;
-    timeline->high_us = rows.high_us - namespace;
-    timeline->closes_us = rows.closes_us + namespace;
-    timeline->written_us = rows.last_us;
+    timeline->low_us = rows->low_us - namespace;
+    timeline->high_us = rows->high_us - namespace;
+    timeline->closes_us = rows->closes_us + namespace;
+    timeline->written_us = rows->last_us;
     timeline->clock = clock;
     timeline->namespace_us = namespace;
     return 0;

@@ -425,8 +425,11 @@ TEST(forcing_takes_the_right_to_do_so)
         struct hf_item view =
             hf__remote_view(&layout, &arena, HF_LIT("bob"), hf_test_item(&arena, OWN));
         hf__format_holdfast.parse(&layout, &arena, true, view, &seen);
-        hf__format_holdfast.force(&layout, &arena, &seen, HF_LIT("job"), seen.holder.grant,
-                                  HF_LIT("bob"), HF_LIT("because"), 0, false, &op);
+        const struct hf_forcing how = {.name = HF_LIT("job"),
+                                       .grant = seen.holder.grant,
+                                       .by = HF_LIT("bob"),
+                                       .reason = HF_LIT("because")};
+        hf__format_holdfast.force(&layout, &arena, &seen, &how, &op);
         CHECK_STR(run("job", OWN, &op), wants[i]);
     }
     CHECK_STR(shown("forced"), GRANT); /* its holder recognizes it */

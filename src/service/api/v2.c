@@ -252,8 +252,9 @@ static void repeat_elsewhere(struct hf_entry *entry, const struct hf_id *earlier
                                       .owner = hf__slice_str(entry->owner)};
     entry->repeats = true;
     entry->acquiring->gone = NULL;
-    int code = hf__adopt_async(entry->service->client, &which, 0, happened, entry, repeated, entry,
-                               &error);
+    const struct hf_adopt_call call = {
+        .which = &which, .done = repeated, .user = entry, .on_event = happened, .lock_user = entry};
+    int code = hf__adopt_async(entry->service->client, &call, &error);
     if (code != 0) repeated(entry, code, NULL, &error);
 }
 
@@ -531,11 +532,15 @@ static void begin_acquire(struct hf_exchange *exchange)
     hf__gauge(&service->metrics.waiters, 1);
     if (body.wait_ms > 0) exchange->gone = hung_up;
     __atomic_add_fetch(&entry->refs, 1, __ATOMIC_RELAXED); /* the lock's */
-    struct hf_id call;
-    bool is_known = identify(entry, &call);
-    int code = hf__acquire_in(entry->session ? entry->session->session : NULL,
-                              is_known ? &call : NULL, service->client, name, body.wait_ms,
-                              &options, acquired, entry, &entry->acquisition, &error);
+    struct hf_id id;
+    const struct hf_acquire_call call = {.name = name,
+                                         .timeout_ms = body.wait_ms,
+                                         .options = &options,
+                                         .done = acquired,
+                                         .user = entry,
+                                         .id = identify(entry, &id) ? &id : NULL};
+    int code = hf__acquire_in(service->client, entry->session ? entry->session->session : NULL,
+                              &call, &entry->acquisition, &error);
     if (code != 0) {
         exchange->gone = NULL;
         acquired(entry, code, NULL, &error);
@@ -659,8 +664,13 @@ static void renew_by_record(struct hf_exchange *exchange)
     entry->shared = call->which.limit > 0;
     call->entry = entry;
     __atomic_add_fetch(&entry->refs, 1, __ATOMIC_RELAXED); /* the lock's */
-    int code = hf__adopt_async(service->client, &call->which, call->body.lease_ms, happened, entry,
-                               adopted, exchange, &error);
+    const struct hf_adopt_call adoption = {.which = &call->which,
+                                           .lease_ms = call->body.lease_ms,
+                                           .done = adopted,
+                                           .user = exchange,
+                                           .on_event = happened,
+                                           .lock_user = entry};
+    int code = hf__adopt_async(service->client, &adoption, &error);
     if (code != 0) adopted(exchange, code, NULL, &error);
 }
 
@@ -830,9 +840,11 @@ void hf__v2_force(struct hf_exchange *exchange)
         return;
     }
     exchange->user = body;
-    int code =
-        hf__force_async(exchange->service->client, exchange->parts[2].ptr, exchange->caller.owner,
-                        body->reason.ptr, FORCE_MS, forced, exchange, &error);
+    const struct hf_force_call call = {.name = exchange->parts[2].ptr,
+                                       .by = exchange->caller.owner,
+                                       .reason = body->reason.ptr,
+                                       .timeout_ms = FORCE_MS};
+    int code = hf__force_async(exchange->service->client, &call, forced, exchange, &error);
     if (code != 0) forced(exchange, code, &error);
 }
 
