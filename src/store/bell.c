@@ -8,10 +8,20 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/thread.h"
 #include "store/store.h"
 
-enum { WHERE = 8 }; /* bytes that carry no lock */
+enum {
+    SPACING_US = 1000, /* between two hints: a busy file is not heard at every commit */
+    NEWS = 8,          /* bytes that carry no lock … */
+    MARK = 32,         /* … and may be written while others write those */
+};
+
+struct news {
+    uint64_t freed;
+    uint64_t stamp; /* tells two from each other */
+};
 
 void hf__bell_init(struct hf_bell *bell)
 {
@@ -32,48 +42,47 @@ void hf__bell_tell(struct hf_bell *bell, uint64_t freed)
 
 void hf__bell_ring(int fd, uint64_t freed)
 {
-    ssize_t written = pwrite(fd, &freed, sizeof freed, WHERE);
+    const struct news news = {freed, (uint64_t)hf__clock_boot_us(&hf__clock_system)};
+    ssize_t written = freed ? pwrite(fd, &news, sizeof news, NEWS) : pwrite(fd, "!", 1, MARK);
     (void)written; /* a full disk prevents it: waiters poll anyway */
 }
 
-/* What was rung last; a file of an earlier version says nothing of use. */
-static uint64_t freed_in(int fd)
+/* What has been freed since the last time; a file of an earlier version says nothing of use. */
+static uint64_t freed_since(struct hf_bell *bell)
 {
-    uint64_t freed;
-    return pread(fd, &freed, sizeof freed, WHERE) == sizeof freed ? freed : 0;
+    struct news news;
+    if (pread(bell->fd, &news, sizeof news, NEWS) != sizeof news || news.stamp == bell->stamp)
+        return 0;
+    bell->stamp = news.stamp;
+    return news.freed;
 }
 
-static void rest(void)
-{
-    const struct timespec pause = {0, HF_BELL_SPACING_US * 1000};
-    nanosleep(&pause, NULL);
-}
-
-/* False: it was not rung. */
-static bool empty(int inotify_fd)
+static bool was_rung(int inotify_fd)
 {
     char room[4096];
     return read(inotify_fd, room, sizeof room) > 0;
 }
 
+/*
+ * All others hear of what was freed a round later, whatever is rung meanwhile: it is seen by then, or
+ * rung once more. What is freed at the same time as something else may not be known by its hash; it
+ * is heard of like that, too.
+ */
 static void *hear(void *user)
 {
     struct hf_bell *bell = user;
     struct pollfd fds[] = {{.fd = bell->inotify_fd, .events = POLLIN},
                            {.fd = bell->stop_fd, .events = POLLIN}};
-    for (;;) {
-        if (poll(fds, 2, -1) < 0 && errno != EINTR) break;
+    const struct timespec pause = {0, SPACING_US * 1000};
+    for (bool owes = false;;) {
+        if (poll(fds, 2, owes ? 0 : -1) < 0 && errno != EINTR) break;
         if (fds[1].revents) break;
-        if (!fds[0].revents) continue;
-        if (!empty(bell->inotify_fd) && errno != EAGAIN) break;
-        uint64_t freed = freed_in(bell->fd);
-        if (freed) {
-            bell->heard(bell, freed);
-            rest();
-            empty(bell->inotify_fd);
-        }
-        bell->heard(bell, 0);
-        if (!freed) rest();
+        bool rung = was_rung(bell->inotify_fd);
+        uint64_t freed = rung ? freed_since(bell) : 0;
+        if (freed) bell->heard(bell, freed);
+        if (owes || (rung && !freed)) bell->heard(bell, 0);
+        owes = freed != 0;
+        if (rung || owes) nanosleep(&pause, NULL);
     }
     return NULL;
 }
@@ -82,6 +91,7 @@ static void *hear(void *user)
 static bool start(struct hf_bell *bell, const char *path, int fd)
 {
     bell->fd = fd;
+    freed_since(bell);
     bell->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     bell->stop_fd = eventfd(0, EFD_CLOEXEC);
     bell->has_thread = bell->inotify_fd >= 0 && bell->stop_fd >= 0 &&

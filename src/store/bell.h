@@ -3,9 +3,9 @@
  * listeners hear that something may have changed. It is a hint: it may be late, spurious or
  * missing.
  *
- * It is eight bytes of PATH-open that are written again, and inotify. They may tell which lock is
+ * It is some bytes of PATH-open that are written again, and inotify. They may tell which lock is
  * being given up: a waiter for that one tries at once, without looking first, and all others hear a
- * millisecond later. SQLite's own log would not serve: it is written before the commit can be seen,
+ * moment later. SQLite's own log would not serve: it is written before the commit can be seen,
  * and nothing is written when it can. A futex in a mapped file would serve, but ends every process
  * that has it mapped if the file is truncated.
  * Ringing is one system call per commit, whether or not anybody listens; listening is a thread that
@@ -22,16 +22,13 @@
 
 struct hf_hint;
 
-enum {
-    HF_BELL_SPACING_US = 1000
-}; /* between two hints: a busy file is not heard at every commit */
-
 struct hf_bell {
     /* On its thread, to call hf__bell_tell; NULL: it has none. */
     void (*heard)(struct hf_bell *bell, uint64_t freed);
     pthread_mutex_t mutex; /* guards the rest; held while hints are given */
     struct hf_list hints;
     int fd;         /* of the file, to see what was freed */
+    uint64_t stamp; /* of what was freed last, as far as its thread knows */
     int inotify_fd; /* -1: nobody has listened yet */
     int stop_fd;
     pthread_t thread;
@@ -47,8 +44,8 @@ void hf__bell_free(struct hf_bell *bell);
 /* Tells everybody in this process. `freed`: see struct hf_hint. */
 void hf__bell_tell(struct hf_bell *bell, uint64_t freed);
 /*
- * … and in others: `fd` is of the file that they listen to. With `freed` it may be rung before the
- * commit, by who cannot be overtaken, and all others hear of it HF_BELL_SPACING_US later.
+ * … and in others: `fd` is of the file that they listen to. With `freed` it is rung before the
+ * commit, by who cannot be overtaken, and again without after it.
  */
 void hf__bell_ring(int fd, uint64_t freed);
 

@@ -64,7 +64,6 @@ struct embedded {
     pthread_cond_t idle;
     int busy;          /* threads that are in a transaction, or about to be */
     bool pen_is_taken; /* by the thread that uses writer_db */
-    int64_t rung_us;   /* when it was last rung early */
     bool paused;       /* no more of them */
     bool corked;       /* the writer need not be woken for what comes now */
     pthread_t corker;
@@ -270,18 +269,11 @@ static void ring(struct embedded *e, uint64_t freed)
 
 /*
  * With the file locked: who hears it now, and writes, comes next. So a waiter wakes up while we
- * write. Others look a moment later; if we take longer than that, it is rung again.
+ * write. It is rung again when others can see it.
  */
 static void ring_early(struct embedded *e, const struct hf_list *batch)
 {
-    const struct hf_call *first = HF_CONTAINER(batch->next, struct hf_call, node);
-    e->rung_us = boot_us(e);
-    ring(e, first->op.frees);
-}
-
-static bool was_rung(struct embedded *e)
-{
-    return boot_us(e) < e->rung_us + HF_BELL_SPACING_US / 2;
+    ring(e, HF_CONTAINER(batch->next, struct hf_call, node)->op.frees);
 }
 
 /* One transaction. HF_ERR_FULL: nothing was written. */
@@ -320,7 +312,7 @@ static void write_batch(struct embedded *e, struct hf_list *batch)
     }
     struct hf_mailbox *last = NULL;
     /* Before any caller is answered, since a caller may end the process then. */
-    if (code == 0 && changes_anything(batch) && !(early && was_rung(e))) ring(e, 0);
+    if (code == 0 && changes_anything(batch)) ring(e, 0);
     if (code == 0 && early && hf__database_sync(&e->writer_db, &error) != 0)
         code = error.code = HF_ERR_OUTCOME_UNKNOWN;
     for (struct hf_list *node; (node = hf__list_pop(batch)) != NULL;) {

@@ -1206,6 +1206,60 @@ TEST(who_takes_what_is_being_freed_is_not_too_early)
     hf__arena_free(&arena);
 }
 
+/* Looks whenever it hears that something may have changed. */
+struct looker {
+    struct hf_hint hint;
+    struct hf_store *store;
+    int saw_none; /* atomic */
+};
+
+static void look_for_it(struct hf_hint *hint, uint64_t freed)
+{
+    struct looker *looker = HF_CONTAINER(hint, struct looker, hint);
+    struct hf_attr name = {HF_LIT("key"), hf__s_str("b")};
+    struct hf_arena mine = {0};
+    struct hf_call call = {.op = op_of(HF_GET_ITEM), .arena = &mine};
+    call.op.key = (struct hf_item){&name, 1};
+    if (!freed) hf__store_run(looker->store, &call);
+    if (!freed && call.answer.code == 0 && !call.answer.has_item)
+        __atomic_store_n(&looker->saw_none, 1, __ATOMIC_RELEASE);
+    hf__arena_free(&mine);
+}
+
+/* … each of which is rung before it can be seen. */
+TEST(of_two_that_are_freed_at_about_the_same_time_both_are_heard_of)
+{
+    enum { ROUNDS = 400 };
+    struct looker looker = {.hint.changed = look_for_it};
+    fresh_path("both.db");
+    struct hf_store *ours = open_good(NULL), *theirs = open_good(NULL);
+    looker.store = open_good(NULL);
+    create_table(theirs);
+    CHECK(hf__store_listen(ours, &looker.hint));
+    struct hf_op frees[2];
+    for (int i = 0; i < 2; i++) {
+        frees[i] = op_of(HF_DELETE_ITEM);
+        frees[i].key = get_of(i == 0 ? "a" : "b").key;
+        frees[i].frees = 77 + (uint64_t)i;
+    }
+    for (int i = 0; i < ROUNDS; i++) {
+        CHECK_INT(run(theirs, put("a", ""), NULL), 0);
+        CHECK_INT(run(theirs, put("b", ""), NULL), 0);
+        usleep(3000);
+        __atomic_store_n(&looker.saw_none, 0, __ATOMIC_RELAXED);
+        CHECK_INT(run(theirs, frees[0], NULL), 0);
+        int64_t until_us = hf__clock_boot_us(&hf__clock_system) + i * 2;
+        while (hf__clock_boot_us(&hf__clock_system) < until_us) continue;
+        CHECK_INT(run(theirs, frees[1], NULL), 0);
+        wait_for_number(&looker.saw_none, 1);
+    }
+    hf__store_unlisten(ours, &looker.hint);
+    hf__store_close(looker.store);
+    hf__store_close(theirs);
+    hf__store_close(ours);
+    hf__arena_free(&arena);
+}
+
 /* Zeros behind the end of the log, which is read and written by all. */
 TEST(who_waits_makes_room_in_the_log)
 {
@@ -1323,6 +1377,7 @@ int main(int argc, char **argv)
         RUN(hard_links_are_refused_and_symbolic_ones_are_not),
         RUN(who_listens_hears_of_a_commit_by_somebody_else),
         RUN(who_takes_what_is_being_freed_is_not_too_early),
+        RUN(of_two_that_are_freed_at_about_the_same_time_both_are_heard_of),
         RUN(who_waits_makes_room_in_the_log),
         RUN(a_log_stays_short_where_there_is_little_data),
         RUN(survives_want_of_memory),
