@@ -93,11 +93,11 @@ static void try_freed(struct hf_core *core, uint64_t freed, int64_t now_us)
 void hf__core_hint(struct hf_core *core, uint64_t freed, int64_t now_us)
 {
     hf__core_tick(core, now_us);
+    core->hints_heard++;
     if (freed) {
         try_freed(core, freed, now_us);
         return;
     }
-    core->hints_heard++;
     bool is_under_way = core->hints_left > 0;
     core->hints_left = core->waiting_count;
     if (!is_under_way) hf__hints_pass_on(core, &core->hint_alarm, now_us);

@@ -508,12 +508,12 @@ void sim_caller_calls(struct sim_caller *caller, enum sim_call_kind kind, struct
     /* Longer than the skew, within which no other service takes it up (common.c). */
     if (kind == SIM_CALL_OPEN)
         call->lease_ms = world->skew_ms * 2 + lease_ms * (1 + sim_below(world, 3));
-    if (kind == SIM_CALL_ACQUIRE && !caller->again) {
+    if (kind == SIM_CALL_ACQUIRE && !caller->again) { /* a repeated call asks for nothing new */
+        caller->asked_t = world->t;
         caller->lease_ms = call->lease_ms;
         uint64_t words[2] = {sim_random(world), sim_random(world)};
         memcpy(caller->identity.bytes, words, sizeof words);
     }
-    if (kind == SIM_CALL_ACQUIRE) caller->asked_t = world->t;
     if (call->lease_ms > world->longest_lease_ms) world->longest_lease_ms = call->lease_ms;
     int64_t waits[] = {0, lease_ms / 2, lease_ms * 2};
     call->timeout_ms = waits[sim_below(world, 3)];
