@@ -21,7 +21,10 @@ static struct {
     pthread_cond_t filled, written;
     char *queue, *writing;
     size_t len;
-    bool running, stopping, paused, idle, json;
+    bool started; /* lines are queued, unless … */
+    bool paused;
+    bool running; /* there is a thread */
+    bool stopping, idle, json;
     uint64_t told; /* of logger_dropped */
     char rooms[2][ROOM];
 } logger = {.mutex = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER};
@@ -88,37 +91,34 @@ static void *run(void *user)
     return NULL;
 }
 
-/* False: an earlier thread is still blocked in a write, and will continue. */
-static bool is_needed(void)
+void logger_start(bool json)
 {
     pthread_mutex_lock(&logger.mutex);
-    bool needed = !logger.running;
+    if (!logger.queue) {
+        hf__cond_init(&logger.written);
+        logger.queue = logger.rooms[0];
+        logger.writing = logger.rooms[1];
+    }
+    logger.json = json;
+    logger.started = true;
     logger.stopping = logger.paused = false;
     pthread_mutex_unlock(&logger.mutex);
-    return needed;
 }
 
-int logger_start(bool json)
+/* With the mutex. An earlier thread may still be blocked in a write, and will continue. */
+static bool has_thread(void)
 {
     pthread_t thread;
-    if (!is_needed()) return 0;
-    logger.json = json;
-    hf__cond_init(&logger.written);
-    logger.queue = logger.rooms[0];
-    logger.writing = logger.rooms[1];
-    logger.running = true;
-    if (hf__thread_create(&thread, run, NULL) != 0) {
-        logger.running = false;
-        return -1;
-    }
-    pthread_detach(thread); /* it may block in a write for ever */
-    return 0;
+    if (logger.running) return true;
+    logger.running = hf__thread_create(&thread, run, NULL) == 0;
+    if (logger.running) pthread_detach(thread); /* it may block in a write for ever */
+    return logger.running;
 }
 
 bool logger_is_running(void)
 {
     pthread_mutex_lock(&logger.mutex);
-    bool running = logger.running && !logger.paused;
+    bool running = logger.started && !logger.paused;
     pthread_mutex_unlock(&logger.mutex);
     return running;
 }
@@ -126,12 +126,12 @@ bool logger_is_running(void)
 void logger_put(const char *line)
 {
     pthread_mutex_lock(&logger.mutex);
-    bool running = logger.running && !logger.paused;
-    if (running && !add(line, strlen(line)))
+    bool queues = logger.started && !logger.paused && has_thread();
+    if (queues && !add(line, strlen(line)))
         __atomic_fetch_add(&logger_dropped, 1, __ATOMIC_RELAXED);
-    if (running) pthread_cond_signal(&logger.filled);
+    if (queues) pthread_cond_signal(&logger.filled);
     pthread_mutex_unlock(&logger.mutex);
-    if (!running) say_whole(line);
+    if (!queues) say_whole(line);
 }
 
 void logger_pause(void)
@@ -149,6 +149,7 @@ void logger_stop(void)
     struct timespec until = hf__deadline_in(STOP_MS);
     pthread_mutex_lock(&logger.mutex);
     logger.stopping = true;
+    logger.started = false;
     pthread_cond_signal(&logger.filled);
     while (logger.running) {
         if (pthread_cond_timedwait(&logger.written, &logger.mutex, &until) != 0) break;

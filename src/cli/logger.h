@@ -9,9 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* 0, or -1: no thread could be started, and lines are written directly. `json`: the format of the
- * line that reports dropped ones. */
-int logger_start(bool json);
+/*
+ * From now on lines are queued. The first one starts the thread; if it cannot be started, lines are
+ * written directly. `json`: the format of the line that reports dropped ones.
+ */
+void logger_start(bool json);
 bool logger_is_running(void);
 /* From any thread. The line has no newline. */
 void logger_put(const char *line);

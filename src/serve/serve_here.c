@@ -394,7 +394,7 @@ int serve_run(struct cli *cli, struct serve_options *given)
     describe(&listener);
     code = fill(cli, given, &listener, &options, &error);
     options.metrics_fd = metrics.fd;
-    if (code == 0) logger_start(true); /* on failure lines are written directly */
+    if (code == 0) logger_start(true);
     if (code == 0) code = hf__service_start(&options, &service, &error);
     if (code != 0) {
         int exit_code = cli_fail(cli, &error);
