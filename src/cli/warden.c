@@ -61,6 +61,7 @@ struct warden {
     int64_t ends_us; /* of the lease, as known when the command was told to end */
     int64_t due_us;  /* the time that the timer is set to */
     int64_t late_us; /* the latest wake-up so far */
+    sigset_t due;    /* signals for the command, which is not executed yet */
 };
 
 /* A reader that does not read them must not block the warden. */
@@ -90,10 +91,12 @@ static void tell_end(struct warden *w)
     w->end_due = !w->end_told && !w->left_alone;
 }
 
-/* The process that waits for its orders may have been killed; then there is another. */
+/* The process that waits for its orders may have been killed or stopped; then there is another. */
 static int start_child(struct warden *w, const struct child_orders *orders)
 {
     child_look(&w->child);
+    if (w->child.orders_fd >= 0 && (w->child.is_over || w->child.is_stopped))
+        child_discard(&w->child);
     bool waits = !w->child.is_over && w->child.orders_fd >= 0;
     if (waits && child_start(&w->child, orders) == 0) return 0;
     int error = child_prepare(&w->child, w->argv);
@@ -105,6 +108,7 @@ static void start(struct warden *w, const struct order *order)
     w->plan = order->plan;
     w->terminating = w->killing = w->denied_told = w->stop_told = false;
     w->end_told = w->end_due = false;
+    sigemptyset(&w->due);
     /* In its own group the warden is not stopped together with holdfast. But a command that shares
      * holdfast's group must have its parent there, or the kernel takes it for a job of a shell. */
     if (order->orders.own_group) setpgid(0, 0);
@@ -122,6 +126,8 @@ static void look_at_start(struct warden *w)
     w->starting = false;
     if (error == 0) {
         report(w, WARDEN_STARTED, w->child.pid);
+        for (int signal = 1; signal < NSIG; signal++)
+            if (sigismember(&w->due, signal) == 1) child_signal(&w->child, signal);
         return;
     }
     w->running = false;
@@ -225,7 +231,10 @@ static void obey(struct warden *w, const struct order *order)
 {
     switch (order->kind) {
     case RUN: start(w, order); break;
-    case SIGNAL: child_signal(&w->child, order->signal); break;
+    case SIGNAL:
+        if (w->starting) sigaddset(&w->due, order->signal);
+        else child_signal(&w->child, order->signal);
+        break;
     case CONTINUE: go_on(w); break;
     case TERMINATE:
         if (w->starting) w->terminating = true;
@@ -247,7 +256,10 @@ static void look_after_child(struct warden *w)
     struct signalfd_siginfo info;
     while (read(w->signals, &info, sizeof info) == sizeof info) {
     }
-    if (w->starting) return; /* look_at_start handles it */
+    if (w->starting) { /* look_at_start handles it; a stop was not for the command */
+        child_unstop(&w->child);
+        return;
+    }
     child_look(&w->child);
     bool is_stopped = w->running && w->child.is_suspended && !w->child.is_over;
     if (is_stopped && !w->stop_told) w->stop_told = report(w, WARDEN_STOPPED, 0);

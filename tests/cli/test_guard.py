@@ -892,30 +892,66 @@ class TheGuardItself(GuardTest):
         self.assertNotEqual(read(err.name), "")
         self.assertEqual(self.state("job"), "free")
 
-    @on_file
-    def test_what_waits_for_its_orders_may_be_killed_and_goes_with_holdfast(self):
-        def waiting(process):
-            """The process that will execute the command, forked while the lock is waited for."""
-            parents = {pid: stat_of(pid)[1:2] for pid in all_pids()}
-            return [pid for pid, parent in parents.items()
-                    if parent and parents.get(int(parent[0])) == [str(process.pid)]]
+    def prepared(self, process):
+        """The process that will execute the command, forked while the lock is waited for."""
+        parents = {pid: stat_of(pid)[1:2] for pid in all_pids()}
+        return [pid for pid, parent in parents.items() if parent and parents.get(int(parent[0])) == [str(process.pid)]]
 
+    @on_file
+    def test_who_waits_for_orders_may_be_killed_or_stopped_and_goes_with_holdfast(self):
         holder = self.guarded("job")
         out = os.path.join(self.path, "out")
         processes = []
-        for _ in range(2):
+        for _ in range(3):
             with open(out, "a") as file:
                 processes.append(self.start("run", "job", "--", "sh", "-c", "echo $HOLDFAST_LOCK", stdout=file))
-        wait_until(lambda: all(map(waiting, processes)), SOON, "processes that wait for their orders")
-        killed, ended = processes
-        os.kill(waiting(killed)[0], signal.SIGKILL)
-        [prepared] = waiting(ended)
+        wait_until(lambda: all(map(self.prepared, processes)), SOON, "processes that wait for their orders")
+        killed, stopped, ended = processes
+        os.kill(self.prepared(killed)[0], signal.SIGKILL)
+        os.kill(self.prepared(stopped)[0], signal.SIGSTOP)
+        [prepared] = self.prepared(ended)
         ended.terminate()
         self.assertEqual(exit_code(ended.wait(SOON)), 143)
         wait_until(lambda: not alive(prepared), SOON, "its end")
         self.assertEqual(self.end(holder), 143)
         self.assertEqual(killed.wait(SOON), 0)
-        self.assertEqual(read(out), "job\n")
+        self.assertEqual(stopped.wait(SOON), 0)
+        self.assertEqual(read(out), "job\njob\n")
+
+    @on_file
+    def test_signals_before_it_has_the_lock_are_not_the_commands(self):
+        for number in [signal.SIGUSR1, signal.SIGTSTP]:
+            holder = self.guarded(number.name)
+            process = self.start("run", number.name, "--", "echo", "ran", start_new_session=True)
+            wait_until(lambda: self.prepared(process), SOON, "the process that waits for its orders")  # pylint: disable=W0640
+            os.kill(self.prepared(process)[0], number)
+            self.assertEqual(self.end(holder), 143)
+            out, _ = process.communicate(timeout=SOON)
+            self.assertEqual((process.returncode, out), (0, "ran\n"))
+
+    @on_file
+    def test_the_command_is_what_path_leads_to_when_it_starts(self):
+        def install(directory, text):
+            os.makedirs(os.path.join(self.path, directory), exist_ok=True)
+            tool = os.path.join(self.path, directory, "tool")
+            with open(tool + ".new", "w") as file:
+                file.write(f"#!/bin/sh\necho {text}\n")
+            os.chmod(tool + ".new", 0o755)
+            os.rename(tool + ".new", tool)
+
+        install("old", "old")
+        os.makedirs(os.path.join(self.path, "new"))
+        env = {"PATH": f"{self.path}/new:{self.path}/old:{os.environ['PATH']}"}
+        holder = self.guarded("job")
+        process = self.start("run", "job", "--", "tool", env=env)
+        wait_until(lambda: self.prepared(process), SOON, "the process that waits for its orders")
+        install("new", "new")
+        self.assertEqual(self.end(holder), 143)
+        self.assertEqual(process.communicate(timeout=SOON)[0], "new\n")
+        install("here", "here")
+        for path in [f":{self.path}/old", f"{self.path}/none::{self.path}/old"]:  # an empty entry is this directory
+            process = self.start("run", "job", "--", "tool", env={"PATH": path}, cwd=os.path.join(self.path, "here"))
+            self.assertEqual(process.communicate(timeout=SOON)[0], "here\n")
 
     @on_file
     def test_if_it_is_stopped_holdfast_kills(self):
