@@ -92,6 +92,7 @@ bool is_outage(int code)
 
 struct waiting {
     struct cli *cli;
+    struct hf_client *client;
     const char *name;
     const struct await_options *options;
     bool shows;
@@ -214,15 +215,17 @@ static void wait_for_result(struct waiting *waiting, struct hf_acquisition *acqu
         }
         if (signal == SIGTSTP) {
             progress_clear();
+            hf_client_pause(waiting->client); /* not while holding a lock on the store's file */
             raise(SIGSTOP);
+            hf_client_resume(waiting->client);
         }
         if (!ret->signal && !ret->code) show(waiting);
     }
     progress_clear();
 }
 
-static int acquire_once(struct waiting *waiting, struct hf_client *client,
-                        const struct hf_acquire_options *how, struct await_result *ret)
+static int acquire_once(struct waiting *waiting, const struct hf_acquire_options *how,
+                        struct await_result *ret)
 {
     struct hf_acquisition *acquisition;
     struct news news;
@@ -232,8 +235,8 @@ static int acquire_once(struct waiting *waiting, struct hf_client *client,
     the_news.lock = NULL;
     the_news.failures = 0;
     pthread_mutex_unlock(&the_news.mutex);
-    int code = hf_acquire_async(client, waiting->name, left_ms(waiting), how, acquired, &the_news,
-                                &acquisition, &ret->error);
+    int code = hf_acquire_async(waiting->client, waiting->name, left_ms(waiting), how, acquired,
+                                &the_news, &acquisition, &ret->error);
     if (code != 0) return code;
     wait_for_result(waiting, acquisition, &end);
     hf_acquisition_free(acquisition);
@@ -285,6 +288,7 @@ int await_lock(struct cli *cli, struct hf_client *client, const char *name,
 {
     struct waiting waiting = {
         .cli = cli,
+        .client = client,
         .name = name,
         .options = options,
         .begin_ms = boot_ms(),
@@ -296,7 +300,7 @@ int await_lock(struct cli *cli, struct hf_client *client, const char *name,
     how.on_wait = waits;
     *ret = (struct await_result){0};
     for (;;) {
-        int code = acquire_once(&waiting, client, &how, ret);
+        int code = acquire_once(&waiting, &how, ret);
         /* A try that only waits for the store continues as well. */
         bool is_over = options->wait_ms > 0 && left_ms(&waiting) == 0;
         if (ret->signal || !is_outage(code) || !options->retry || is_over) return code;

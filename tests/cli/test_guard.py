@@ -726,6 +726,35 @@ class WithJobControl(GuardTest):
         self.is_renewed(times=1)
 
     @on_file
+    def test_nobody_waits_for_who_was_stopped_while_he_took_the_lock(self):
+        # The same for who waits for the lock, of a holder who is dead.
+        frozen = Frozen(self)
+        self.file = os.path.join(frozen.path, "locks.db")
+        self.env["HOLDFAST_STORE"] = f"file:{self.file}"
+        holder = self.guarded("job", lease="4s")
+        terminal = self.shell(HOLDFAST, "--lease", "8s", "run", "job", "echo", "it-is-ours")
+
+        def waiters():
+            return [pid for pid in all_pids() if "it-is-ours" in read_proc(f"/proc/{pid}/cmdline") and
+                    read_proc(f"/proc/{stat_of(pid)[1]}/comm") == "bash\n"]
+
+        wait_until(waiters, SOON, "who waits")
+        [waiter] = waiters()
+        time.sleep(1)  # it has looked, and sleeps
+        holder.kill()
+        with frozen.freeze() as thaw:
+            wait_until(lambda: any(stat_of(waiter, thread)[:1] == ["D"] for thread in threads_of(waiter)), 2 * SOON,
+                       "a takeover that is under way")
+            terminal.send("\x1a")
+            time.sleep(0.5)
+            thaw()
+        terminal.expect("Stopped", SOON)
+        wait_until(lambda: is_stopped(waiter), SOON, "the stop")
+        self.probe()
+        terminal.send("fg\n")
+        terminal.expect("it-is-ours\r\n", SOON)
+
+    @on_file
     def test_nobody_waits_for_who_is_stopped_again_and_again(self):
         # As above, by chance: several that renew often are stopped at any moment.
         names, rounds = [f"job-{i}" for i in range(6)], 0
