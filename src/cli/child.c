@@ -290,11 +290,12 @@ void child_signal(const struct child *child, int signal)
     kill(child->own_group ? -child->pid : child->pid, signal);
 }
 
-void child_unstop(const struct child *child)
+int child_unstop(const struct child *child)
 {
     siginfo_t info = {0};
     bool told = waitid(P_PID, (id_t)child->pid, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid;
     if (told) kill(child->pid, SIGCONT);
+    return told ? info.si_status : 0;
 }
 
 void child_look(struct child *child)

@@ -57,8 +57,8 @@ int child_start(struct child *child, const struct child_orders *orders);
 /* Whether it was executed by now (error 0), or could not be (its errno). */
 bool child_has_started(struct child *child, int *ret_error);
 
-/* Lets it go on if it was stopped before it executed the program. */
-void child_unstop(const struct child *child);
+/* Lets it go on if it was stopped before it executed the program; by which signal, or 0. */
+int child_unstop(const struct child *child);
 
 void child_signal(const struct child *child, int signal);
 /* After SIGCHLD: updates its state. */

@@ -132,6 +132,7 @@ static void look_at_start(struct warden *w)
     }
     w->running = false;
     waitpid(w->child.pid, NULL, 0);
+    w->child.is_over = true;
     report(w, WARDEN_NOT_STARTED, error);
 }
 
@@ -143,6 +144,7 @@ static void stop_start(struct warden *w)
     w->starting = w->running = false;
     report(w, WARDEN_NOT_STARTED, ETIME);
     waitpid(w->child.pid, NULL, 0); /* it may take long to wake up and die */
+    w->child.is_over = true;
     child_has_started(&w->child, &error);
 }
 
@@ -195,8 +197,10 @@ static int64_t act(struct warden *w)
         int64_t last_us = w->ends_us - margin_us(w), look_us = now + w->plan.lease_us / 8;
         if (now < last_us && !w->left_alone && !w->terminating)
             return look_us < last_us ? look_us : last_us;
-        stop_start(w);
-        return INT64_MAX;
+        look_at_start(w); /* it may have been executed just now */
+        if (w->starting) stop_start(w);
+        if (!w->running) return INT64_MAX;
+        if (w->terminating) terminate(w);
     }
     if (w->child.is_over && !w->terminating) {
         w->running = false;
@@ -256,8 +260,11 @@ static void look_after_child(struct warden *w)
     struct signalfd_siginfo info;
     while (read(w->signals, &info, sizeof info) == sizeof info) {
     }
-    if (w->starting) { /* look_at_start handles it; a stop was not for the command */
-        child_unstop(&w->child);
+    if (w->starting) look_at_start(w);
+    if (w->starting) {
+        int stop = child_unstop(&w->child);
+        /* The terminal's is for the command, too; in our own group holdfast passes it on. */
+        if (stop && stop != SIGSTOP && w->child.own_group) sigaddset(&w->due, stop);
         return;
     }
     child_look(&w->child);
