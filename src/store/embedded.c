@@ -358,7 +358,7 @@ static bool must_wait(const struct embedded *e, const struct queue *queue)
     bool writes = queue == &e->writes;
     if (e->closing) return false;
     if (writes && e->pen_is_taken) return true;
-    return (queue->calls.count == 0 || e->paused) && !(writes && e->warms);
+    return e->paused || (queue->calls.count == 0 && !(writes && e->warms));
 }
 
 /* Takes up to a batch of calls; waits for the first until a moment. False: nothing came. */
@@ -407,7 +407,8 @@ static void put_pen_down(struct embedded *e)
     pthread_mutex_lock(&e->mutex);
     e->pen_is_taken = false;
     if (--e->busy == 0) pthread_cond_signal(&e->idle);
-    bool wakes = e->writes.calls.count > 0 && !pthread_equal(pthread_self(), e->writer);
+    bool wakes =
+        (e->writes.calls.count > 0 || e->warms) && !pthread_equal(pthread_self(), e->writer);
     pthread_mutex_unlock(&e->mutex);
     if (wakes) pthread_cond_signal(&e->writes.filled);
 }
@@ -452,9 +453,11 @@ static void warm_up_for_wait(struct embedded *e)
 {
     pthread_mutex_lock(&e->mutex);
     bool warms = e->warms;
-    e->warms = false;
     pthread_mutex_unlock(&e->mutex);
     if (!warms || !take_pen(e)) return;
+    pthread_mutex_lock(&e->mutex);
+    e->warms = false;
+    pthread_mutex_unlock(&e->mutex);
     struct hf_error ignored = {0};
     struct spare_reader *spare = find_spare_reader(e);
     if (spare && begin_reading(e, &spare->db, &ignored)) hf__database_warm_up(&spare->db);
@@ -520,8 +523,7 @@ static void *run_writer(void *arg)
     struct embedded *e = arg;
     struct timespec next_sweep = hf__deadline_in(e->sweep_period_ms), next_chore = next_sweep;
     struct hf_database *db = &e->writer_db;
-    db->has_chores = hf__execute_has_chores(db); /* of a process that has ended */
-    if (db->has_chores) next_chore = hf__deadline_in(PAUSE_MS);
+    if (db->has_chores) next_chore = hf__deadline_in(PAUSE_MS); /* of a process that has ended */
     enum { COLD, USED, WARM } heat = COLD;
     while (!is_closing(e)) {
         struct hf_list batch;
@@ -908,6 +910,7 @@ static int open_engine(const char *path, const char *table, const struct hf_stor
     if (code == 0 && path && hf__database_has_moved(&e->writer_db)) /* before it was remembered */
         code = hf__error_set(reterr, HF_ERR_DAMAGED,
                              "%s was replaced while it was being opened; try again", path);
+    if (code == 0) e->writer_db.has_chores = hf__execute_has_chores(&e->writer_db);
     if (code == 0) code = start_threads(e, path ? READERS : 0, reterr);
     if (code == 0) *ret = &e->store;
     else close_store(&e->store);

@@ -61,7 +61,7 @@ struct hf_hint {
     struct hf_list node;
     /*
      * `freed` 0: something may have changed. Otherwise an op that `frees` it is about to be seen, or
-     * is seen already; a hint of 0 follows.
+     * is seen already; a hint of 0 follows. It may submit calls here, but not wait for them.
      */
     void (*changed)(struct hf_hint *hint, uint64_t freed);
 };
