@@ -28,7 +28,7 @@ void hf_alloc_fail_at(size_t n)
     pthread_mutex_lock(&mutex);
     until_failure = n;
     keeps_failing = false;
-    has_failed = false;
+    if (n > 0) has_failed = false;
     pthread_mutex_unlock(&mutex);
 }
 
@@ -37,7 +37,7 @@ void hf_alloc_fail_from(size_t n)
     pthread_mutex_lock(&mutex);
     until_failure = n;
     keeps_failing = n > 0;
-    has_failed = false;
+    if (n > 0) has_failed = false;
     pthread_mutex_unlock(&mutex);
 }
 

@@ -25,7 +25,7 @@ static void arm(size_t n, bool keeps)
 {
     __atomic_store_n(&fails_at, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&made, 0, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&has_failed, false, __ATOMIC_SEQ_CST);
+    if (n > 0) __atomic_store_n(&has_failed, false, __ATOMIC_SEQ_CST);
     __atomic_store_n(&keeps_failing, keeps, __ATOMIC_SEQ_CST);
     __atomic_store_n(&fails_at, n, __ATOMIC_SEQ_CST);
 }

@@ -78,7 +78,7 @@ size_t hf_alloc_live(void);
 void hf_alloc_fail_at(size_t n);
 /* The n-th fails, and every one after it. */
 void hf_alloc_fail_from(size_t n);
-/* Whether it came to that. */
+/* Whether it came to that since it was last switched on. */
 bool hf_alloc_has_failed(void);
 
 /*

@@ -282,6 +282,7 @@ struct trial {
     size_t n;
     struct request request;
     struct reply reply;
+    bool failed; /* an allocation did, of whoever's */
     char lock[NAME];
     char grant[NAME];
     char other[NAME]; /* another grant, or a session */
@@ -491,13 +492,28 @@ static void check_held(void)
 
 /* ---- waiting ---- */
 
+/* What is tried again until there is memory gets some after a while. */
+static void ask_for_a_while(const struct request *request, struct reply *ret)
+{
+    enum { SHORT_MS = 20 };
+    int fd = ask_connect();
+    CHECK(fd >= 0);
+    ask_send(fd, request);
+    if (!ask_is_readable(fd, SHORT_MS)) disarm();
+    ask_read(fd, ret);
+    close(fd);
+}
+
 static void release_until_done(const char *token, const char *grant)
 {
-    char path[NAME * 2];
-    snprintf(path, sizeof path, "/v2/locks/%s/release", trial.lock);
+    static struct request request;
+    request = (struct request){.method = "POST", .token = token};
+    snprintf(request.path, sizeof request.path, "/v2/locks/%s/release", trial.lock);
+    snprintf(request.body, sizeof request.body, "{\"grant\":\"%s\"}", grant);
     for (int i = 0; i < 100; i++) {
-        if (call(token, "POST", path, "{\"grant\":\"%s\"}", grant) == 200) return;
-        disarm(); /* whether it failed is known */
+        ask_for_a_while(&request, &last);
+        if (last.status == 200) return;
+        disarm();
     }
     complain("%s, allocation %zu: the holder cannot release: %d %s", trial.what, trial.n,
              last.status, last.body);
@@ -518,16 +534,12 @@ static bool is_parked(int fd)
     return false;
 }
 
-static bool failed; /* of the trial; set where it is disarmed before its end */
-
 static void run_wait(void)
 {
     int fd = ask_connect();
     ask_send(fd, &trial.request);
     is_parked(fd);
-    failed = hf_alloc_has_failed();
     release_until_done(CAROL, trial.other);
-    failed |= hf_alloc_has_failed();
     ask_read(fd, &trial.reply);
     close(fd);
 }
@@ -539,7 +551,6 @@ static void run_hang_up(void)
     is_parked(fd);
     close(fd);
     settle();
-    failed = hf_alloc_has_failed();
     disarm();
     release_until_done(CAROL, trial.other);
     trial.reply.status = 0;
@@ -910,7 +921,6 @@ static void run_events(void)
     char path[NAME * 2];
     snprintf(path, sizeof path, "/v2/locks/%s/acquire", trial.lock);
     bool acquired = open && call(ALICE, "POST", path, "%s", "") == 200;
-    failed = hf_alloc_has_failed();
     if (open && !acquired) {
         disarm();
         becomes_free();
@@ -918,7 +928,6 @@ static void run_events(void)
     }
     for (int i = 0; i < 60 && open && acquired && !stream_says(); i++)
         open = read_stream(fd, &len, 50);
-    failed |= hf_alloc_has_failed();
     if (open && acquired && !stream_says())
         complain("%s, allocation %zu: the stream lives, but neither an event nor a reset came: %s",
                  trial.what, trial.n, stream_text);
@@ -1612,19 +1621,9 @@ static const struct scenario scenarios[] = {
 
 /* ---- the torture ---- */
 
-/* What is tried again until there is memory gets some after a while. */
 static void run_request(void)
 {
-    enum { SHORT_MS = 20 };
-    int fd = ask_connect();
-    CHECK(fd >= 0);
-    ask_send(fd, &trial.request);
-    if (!ask_is_readable(fd, SHORT_MS)) {
-        failed |= hf_alloc_has_failed();
-        disarm();
-    }
-    ask_read(fd, &trial.reply);
-    close(fd);
+    ask_for_a_while(&trial.request, &trial.reply);
 }
 
 static void try_once(const struct scenario *scenario, size_t n, void (*arm)(size_t n))
@@ -1635,13 +1634,12 @@ static void try_once(const struct scenario *scenario, size_t n, void (*arm)(size
     hf_test_note("%s, allocation %zu", scenario->name, n);
     scenario->prepare();
     settle();
-    failed = false;
     arm(n);
     if (scenario->run) scenario->run();
     else run_request();
     if (trial.reply.status != ASK_HANGS) settle();
-    failed |= hf_alloc_has_failed();
     disarm();
+    trial.failed = hf_alloc_has_failed();
 }
 
 static char wanted_head[4096];
@@ -1664,7 +1662,7 @@ static void judge(const struct scenario *scenario, const char *wanted)
         if (!scenario->run && strcmp(shape, wanted_head) != 0)
             complain("%s, allocation %zu: other headers:\n%s", scenario->name, trial.n,
                      trial.reply.head);
-    } else if (!failed) {
+    } else if (!trial.failed) {
         complain("%s: nothing failed, and it answered %d %.200s", scenario->name, status,
                  trial.reply.body);
     } else if (status != 0 && status < 500) {
@@ -1691,7 +1689,7 @@ static size_t torture(const struct scenario *scenario, void (*arm)(size_t n))
     while (clean < CLEAN_ENOUGH && n < ALLOCATIONS_MOST && trial.reply.status != ASK_HANGS) {
         n += arm == hf_alloc_fail_at || n < EACH_UNTIL ? 1 : 2; /* all after it fail as well */
         try_once(scenario, n, arm);
-        clean = failed ? 0 : clean + 1;
+        clean = trial.failed ? 0 : clean + 1;
         judge(scenario, wanted);
     }
     if (n == ALLOCATIONS_MOST)
