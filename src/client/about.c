@@ -11,7 +11,7 @@ const char *hf_version(void)
 
 const char *hf_client_owner(const struct hf_client *client)
 {
-    return client->core.options.owner.ptr; /* hf__arena_copy terminates */
+    return hf__core_options(client->core)->owner.ptr; /* hf__arena_copy terminates */
 }
 
 int hf_store_time(struct hf_client *client, int64_t *ret_lo_unix_us, int64_t *ret_hi_unix_us,
@@ -19,7 +19,7 @@ int hf_store_time(struct hf_client *client, int64_t *ret_lo_unix_us, int64_t *re
 {
     int code = hf__client_enter(client, reterr);
     if (code != 0) return code;
-    struct hf_interval now = hf__core_store_time(&client->core, hf__client_now_us(client));
+    struct hf_interval now = hf__core_store_time(client->core, hf__client_now_us(client));
     pthread_mutex_unlock(&client->mutex);
     if (!now.known)
         return hf__error_set(reterr, HF_ERR_ABSENT, "the store has not reported its time yet");
@@ -37,7 +37,7 @@ int hf_store_describe(struct hf_client *client, struct hf_store_info **ret, stru
         hf__client_let_go(client);
         return hf__error_no_memory(reterr);
     }
-    struct hf_slice table = client->core.options.layout.table;
+    struct hf_slice table = hf__core_options(client->core)->layout.table;
     memcpy(info->table, table.ptr, table.len < sizeof info->table ? table.len : 0);
     code = hf__store_describe(client->store, info, reterr);
     hf__client_let_go(client);

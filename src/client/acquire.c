@@ -58,21 +58,21 @@ static const char *put_text(char **at, struct hf_slice text)
 }
 
 /* NULL: out of memory. */
-static struct news *news_of(const struct hf_attempt *attempt, const struct hf_report *report)
+static struct news *news_of(const struct hf_report *report)
 {
-    size_t size = attempt->name->len + report->owner.len + report->instance.len + (size_t)3;
+    size_t size = report->name.len + report->owner.len + report->instance.len + (size_t)3;
     struct news *news = hf__malloc(sizeof *news + size);
     if (!news) return NULL;
     char *at = news->texts;
     news->wait = (struct hf_wait){
-        .name = put_text(&at, hf__slice(attempt->name->text, attempt->name->len)),
+        .name = put_text(&at, report->name),
         .owner = put_text(&at, report->owner),
         .instance = put_text(&at, report->instance),
         .holders = report->holders,
         .since_unix_ms = report->since_unix_ms,
         .expires_unix_ms = report->expires_unix_ms,
         .ahead = report->ahead,
-        .answered = attempt->heard,
+        .answered = report->answered,
         .failures = report->failures,
         .silent_ms = (report->silent_us + 999) / 1000,
         .error = report->error ? &news->error : NULL,
@@ -84,8 +84,8 @@ static struct news *news_of(const struct hf_attempt *attempt, const struct hf_re
 void hf__acquire_report(struct hf_client *client, struct hf_attempt *attempt,
                         const struct hf_report *report)
 {
-    struct hf_acquisition *acquisition = attempt->want.user;
-    struct news *news = news_of(attempt, report);
+    struct hf_acquisition *acquisition = hf__attempt_user(attempt);
+    struct news *news = news_of(report);
     if (!news) return; /* out of memory: later news follows anyway */
     hf__free(acquisition->news);
     acquisition->news = news;
@@ -120,41 +120,41 @@ static void tell(struct hf_client *client, struct hf_chore *chore)
 /* ---- the result ---- */
 
 /* Copies the data in the record to the handle. */
-static void keep_data(struct hf_lock *lock, const struct hf_attempt *attempt)
+static void keep_data(struct hf_lock *lock, const struct hf_outcome *outcome)
 {
-    if (!attempt->has_stored) return;
-    if (!attempt->lacks_stored) lock->data = hf__malloc(attempt->stored.len + 1);
+    if (!outcome->has_stored) return;
+    if (!outcome->lacks_stored) lock->data = hf__malloc(outcome->stored.len + 1);
     if (!lock->data) { /* the lock counts more than its data */
         lock->lacks_data = true;
         return;
     }
-    memcpy(lock->data, attempt->stored.ptr, attempt->stored.len);
-    lock->data_size = (uint32_t)attempt->stored.len;
+    memcpy(lock->data, outcome->stored.ptr, outcome->stored.len);
+    lock->data_size = (uint32_t)outcome->stored.len;
 }
 
 void hf__acquire_finished(struct hf_client *client, struct hf_attempt *attempt)
 {
-    struct hf_acquisition *acquisition = attempt->want.user;
+    struct hf_acquisition *acquisition = hf__attempt_user(attempt);
+    struct hf_outcome outcome;
+    hf__attempt_outcome(attempt, &outcome);
     acquisition->attempt = NULL;
-    acquisition->code = attempt->code;
-    acquisition->error = attempt->error;
-    if (attempt->code == 0 && attempt->grant->user == acquisition) {
-        struct hf_lock *lock = acquisition->lock;
-        lock->grant = attempt->grant;
-        lock->grant->user = lock;
-        keep_data(lock, attempt);
-        hf__client_ref(client);
-    } else if (attempt->code == 0) { /* a re-entrant acquire: the handle that exists */
+    acquisition->code = outcome.code;
+    acquisition->error = *outcome.error;
+    if (outcome.again) { /* a re-entrant acquire: the handle that exists */
         hf__lock_drop(acquisition->lock);
-        acquisition->lock = attempt->grant->user;
+        acquisition->lock = hf__grant_user(outcome.grant);
         acquisition->lock->refs++;
+    } else if (outcome.grant) {
+        struct hf_lock *lock = acquisition->lock;
+        lock->grant = outcome.grant;
+        hf__grant_set_user(lock->grant, lock);
+        keep_data(lock, &outcome);
+        hf__client_ref(client);
     }
-    bool blocked = attempt->code == HF_ERR_HELD || attempt->code == HF_ERR_TIMED_OUT;
-    if (blocked && !attempt->wants.failed)
-        acquisition->blocked = news_of(attempt, &attempt->blocked_by);
-    acquisition->repeats = attempt->repeats;
-    acquisition->repeated = attempt->repeated;
-    hf__attempt_free(&client->core, attempt);
+    if (outcome.blocked) acquisition->blocked = news_of(&outcome.blocked_by);
+    acquisition->repeats = outcome.repeats != NULL;
+    if (outcome.repeats) acquisition->repeated = *outcome.repeats;
+    hf__attempt_free(client->core, attempt);
     /* A callback is queued after the news being reported, and before the lock's events. */
     if (!acquisition->telling || !acquisition->waiter) give_result(client, acquisition);
 }
@@ -175,7 +175,7 @@ static void call_back(struct hf_client *client, struct hf_chore *chore)
 static int check_attributes(struct hf_client *client, const struct hf_acquire_options *options,
                             struct hf_arena *arena, struct hf_item *ret, struct hf_error *reterr)
 {
-    const struct hf_core_options *core = &client->core.options;
+    const struct hf_core_options *core = hf__core_options(client->core);
     *ret = (struct hf_item){0};
     if (options->attribute_count > ATTRIBUTES_MAX)
         return hf__error_set(reterr, HF_ERR_LIMIT, "at most %d attributes", ATTRIBUTES_MAX);
@@ -220,7 +220,7 @@ static int check_times(const struct hf_core_options *core, const struct hf_want 
 static int check_shared(const struct hf_client *client, const struct hf_acquire_options *options,
                         const struct hf_lease *session, struct hf_error *reterr)
 {
-    const struct hf_core_options *core = &client->core.options;
+    const struct hf_core_options *core = hf__core_options(client->core);
     if (!options->shared && options->limit == 0) return 0;
     if (!(core->format->can & HF_CAN_SHARE))
         return hf__error_set(reterr, HF_ERR_UNSUPPORTED, "the format \"%s\" has no shared locks",
@@ -243,7 +243,7 @@ static int check_shared(const struct hf_client *client, const struct hf_acquire_
 static int check_want(struct hf_client *client, const struct hf_acquire_call *call,
                       struct hf_arena *arena, struct hf_want *ret, struct hf_error *reterr)
 {
-    const struct hf_core_options *core = &client->core.options;
+    const struct hf_core_options *core = hf__core_options(client->core);
     const struct hf_acquire_options *options = call->options;
     const char *name = call->name;
     REFUSE_IF(!name, "missing lock name");
@@ -321,7 +321,7 @@ static int begin(struct hf_acquisition *acquisition, struct hf_want *want, struc
 {
     struct hf_client *client = acquisition->client;
     want->user = acquisition;
-    return hf__core_acquire(&client->core, want, hf__client_now_us(client), &acquisition->attempt,
+    return hf__core_acquire(client->core, want, hf__client_now_us(client), &acquisition->attempt,
                             reterr);
 }
 
@@ -441,7 +441,7 @@ void hf_acquisition_cancel(struct hf_acquisition *acquisition)
     struct hf_client *client = acquisition->client;
     if (hf__client_enter(client, NULL) != 0) return;
     if (acquisition->attempt)
-        hf__core_cancel(&client->core, acquisition->attempt, hf__client_now_us(client));
+        hf__core_cancel(client->core, acquisition->attempt, hf__client_now_us(client));
     hf__client_leave(client);
 }
 

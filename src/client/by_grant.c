@@ -17,15 +17,16 @@ int hf_lock_grant(const struct hf_lock *lock, char ret[HF_GRANT_SIZE], struct hf
     char id[HF_GRANT_TEXT + 1];
     int code = hf__client_enter(client, reterr);
     if (code != 0) return code;
-    const struct hf_grant *grant = lock->grant;
-    if (grant->state != HF_GRANT_HELD) {
+    struct hf_grant_facts facts;
+    hf__grant_facts(lock->grant, &facts);
+    if (!facts.held) {
         code = hf__error_set(reterr, HF_ERR_LOST, "the lock is no longer held");
-    } else if (grant->lease->is_session) {
+    } else if (facts.in_session) {
         code = hf__error_set(reterr, HF_ERR_UNSUPPORTED,
                              "the lock is kept by a session, which ends with its process");
     } else {
-        hf__hex_encode(grant->id.bytes, sizeof grant->id.bytes, id);
-        snprintf(ret, HF_GRANT_SIZE, "%s#%s%s", grant->name->text, grant->limit ? "s" : "", id);
+        hf__hex_encode(facts.id.bytes, sizeof facts.id.bytes, id);
+        snprintf(ret, HF_GRANT_SIZE, "%s#%s%s", facts.name, facts.limit ? "s" : "", id);
     }
     pthread_mutex_unlock(&client->mutex);
     return code;
@@ -47,7 +48,7 @@ static int parse(const struct hf_client *client, const char *text, struct hf_by_
     if (!hash || !hf__grant_parse(hf__slice_str(hash + 1), ret))
         return hf__error_set(reterr, HF_ERR_INVALID,
                              "invalid grant: expected NAME#… as printed by acquire");
-    const char *refusal = client->core.options.format->refuses_name(ret->name);
+    const char *refusal = hf__core_options(client->core)->format->refuses_name(ret->name);
     if (refusal) return hf__error_set(reterr, HF_ERR_INVALID, "invalid grant: %s", refusal);
     return 0;
 }
@@ -69,7 +70,7 @@ int hf_grant_renew(struct hf_client *client, const char *grant, int64_t lease_ms
     if (code == 0) code = parse(client, grant, &which, reterr);
     if (code == 0) code = hf__job_begin(client, &call, reterr);
     if (code != 0) return code;
-    hf__core_adopt(&client->core, &which, lease_ms, &call.job, hf__client_now_us(client));
+    hf__core_adopt(client->core, &which, lease_ms, &call.job, hf__client_now_us(client));
     code = hf__job_finish(client, &call, reterr);
     if (code != 0 || !ret) return code;
     const struct hf_confirmed *confirmed = &call.job.confirmed;
@@ -91,7 +92,7 @@ int hf_grant_release(struct hf_client *client, const char *grant, struct hf_erro
     int code = parse(client, grant, &which, reterr);
     if (code == 0) code = hf__job_begin(client, &call, reterr);
     if (code != 0) return code;
-    hf__core_release_by_grant(&client->core, &which, &how, &call.job, hf__client_now_us(client));
+    hf__core_release_by_grant(client->core, &which, &how, &call.job, hf__client_now_us(client));
     return hf__job_finish(client, &call, reterr);
 }
 
@@ -114,7 +115,7 @@ int hf__adopt_async(struct hf_client *client, const struct hf_adopt_call *call,
     which.user = lock;
     async->lock = lock;
     async->adopted = call->done;
-    hf__core_adopt(&client->core, &which, call->lease_ms, &async->job, hf__client_now_us(client));
+    hf__core_adopt(client->core, &which, call->lease_ms, &async->job, hf__client_now_us(client));
     hf__client_leave(client);
     return 0;
 }
@@ -129,7 +130,7 @@ int hf__release_by_grant_async(struct hf_client *client, const struct hf_by_gran
     struct hf_async *async = hf__async_begin(client, NULL, user, reterr);
     if (!async) return reterr->code;
     async->released = done;
-    hf__core_release_by_grant(&client->core, which, &how, &async->job, hf__client_now_us(client));
+    hf__core_release_by_grant(client->core, which, &how, &async->job, hf__client_now_us(client));
     hf__client_leave(client);
     return 0;
 }

@@ -51,7 +51,7 @@ void hf__client_submit(struct hf_client *client, struct hf_client_call *call)
 static void answer_core(struct hf_client *client, struct hf_client_call *at)
 {
     struct call *call = HF_CONTAINER(at, struct call, at);
-    hf__core_answer(&client->core, call->request, &at->call.answer, hf__client_now_us(client));
+    hf__core_answer(client->core, call->request, &at->call.answer, hf__client_now_us(client));
     hf__free(call);
 }
 
@@ -60,7 +60,7 @@ static void fail_request(struct hf_client *client, struct hf_request *request, i
 {
     struct hf_answer answer = {0};
     answer.code = hf__error_set(&answer.error, code, "%s", hf_error_meaning(code));
-    hf__core_answer(&client->core, request, &answer, hf__client_now_us(client));
+    hf__core_answer(client->core, request, &answer, hf__client_now_us(client));
 }
 
 static void submit(struct hf_client *client, struct hf_request *request)
@@ -80,7 +80,7 @@ static void submit(struct hf_client *client, struct hf_request *request)
 /* L3. */
 static void drain(struct hf_client *client)
 {
-    struct hf_core *core = &client->core;
+    struct hf_core *core = client->core;
     for (bool more = true; more;) {
         more = false;
         struct hf_request *request;
@@ -113,21 +113,22 @@ static void drain(struct hf_client *client)
 
 static int64_t next_us(const struct hf_client *client)
 {
-    int64_t core_us = hf__core_next_us(&client->core), watch_us = hf__watchers_next_us(client);
+    int64_t core_us = hf__core_next_us(client->core), watch_us = hf__watchers_next_us(client);
     return core_us < watch_us ? core_us : watch_us;
 }
 
 static bool wants_to_listen(const struct hf_client *client)
 {
-    return client->core.wants_hints && !client->listens && !client->core.closing;
+    return hf__core_wants_hints(client->core) && !client->listens &&
+           !hf__core_is_closing(client->core);
 }
 
 /* Whether the thread has anything to do before it wakes up by itself. */
 static bool has_work(const struct hf_client *client)
 {
     return !hf__list_empty(&client->chores) || client->hinted || client->freed ||
-           client->core.closed || client->stopping || client->closed || wants_to_listen(client) ||
-           next_us(client) < client->nap_until_us;
+           hf__core_is_closed(client->core) || client->stopping || client->closed ||
+           wants_to_listen(client) || next_us(client) < client->nap_until_us;
 }
 
 void hf__client_leave(struct hf_client *client)
@@ -170,9 +171,9 @@ static void heard(struct hf_hint *hint, uint64_t freed)
     struct hf_client *client = HF_CONTAINER(hint, struct hf_client, hint);
     pthread_mutex_lock(&client->mutex);
     bool heeds =
-        (freed ? client->freed != freed : !client->hinted) && hf__core_heeds_hint(&client->core);
+        (freed ? client->freed != freed : !client->hinted) && hf__core_heeds_hint(client->core);
     if (heeds && !client->driven) {
-        hf__core_hint(&client->core, freed, hf__client_now_us(client));
+        hf__core_hint(client->core, freed, hf__client_now_us(client));
         hf__client_leave(client);
         return;
     }
@@ -190,7 +191,8 @@ static void listen_now(struct hf_client *client, struct hf_chore *chore)
     (void)chore;
     bool hears = hf__store_listen(client->store, &client->hint);
     pthread_mutex_lock(&client->mutex);
-    client->hears = client->core.options.hints = hears;
+    client->hears = hears;
+    hf__core_set_hints(client->core, hears);
     pthread_mutex_unlock(&client->mutex);
 }
 
@@ -205,15 +207,15 @@ static void listen_if_wanted(struct hf_client *client)
 static void turn(struct hf_client *client)
 {
     int64_t now_us = hf__client_now_us(client);
-    hf__core_tick(&client->core, now_us);
-    if (client->freed) hf__core_hint(&client->core, client->freed, now_us);
-    if (client->hinted) hf__core_hint(&client->core, 0, now_us);
+    hf__core_tick(client->core, now_us);
+    if (client->freed) hf__core_hint(client->core, client->freed, now_us);
+    if (client->hinted) hf__core_hint(client->core, 0, now_us);
     client->freed = 0;
     client->hinted = false;
     listen_if_wanted(client);
     hf__watchers_run(client, now_us);
     drain(client);
-    if (client->core.closed) hf__client_wake_all(client, &client->core);
+    if (hf__core_is_closed(client->core)) hf__client_wake_all(client, client->core);
 }
 
 /* With the mutex, released while it runs. False: there is none. */
@@ -484,7 +486,8 @@ int hf__client_run(struct hf_client *client, struct hf_call *call, struct hf_err
     struct single single = {.at.call = *call, .at.done = single_done};
     int code = hf__client_enter_waiting(client, reterr);
     if (code != 0) return code;
-    if (client->core.closing) code = hf__error_set(reterr, HF_ERR_CLOSED, "the client is closed");
+    if (hf__core_is_closing(client->core))
+        code = hf__error_set(reterr, HF_ERR_CLOSED, "the client is closed");
     if (code == 0) code = hf__waiter_init(client, &single.waiter, NULL, reterr);
     if (code != 0) {
         pthread_mutex_unlock(&client->mutex);
@@ -492,7 +495,7 @@ int hf__client_run(struct hf_client *client, struct hf_call *call, struct hf_err
     }
     hf__client_submit(client, &single.at);
     hf__waiter_wait(client, &single.waiter);
-    hf__core_learn_time(&client->core, &single.at.call.answer);
+    hf__core_learn_time(client->core, &single.at.call.answer);
     hf__client_unref_unlock(client);
     call->answer = single.at.call.answer;
     if (call->answer.code != 0 && reterr) *reterr = call->answer.error;
@@ -517,7 +520,7 @@ static void dissolve(struct hf_client *client)
 
 static void destroy(struct hf_client *client)
 {
-    hf__core_free(&client->core);
+    hf__core_free(client->core);
     for (struct hf_list *node; (node = hf__list_pop(&client->chores)) != NULL;) /* lines */
         hf__free(HF_CONTAINER(node, struct line, chore.node));
     dissolve(client);
@@ -620,7 +623,8 @@ static int start_core(struct hf_client *client, const struct hf_client_options *
         return code;
     }
     core_options.line = line_of(client->store);
-    return hf__core_init(&client->core, &core_options, reterr);
+    client->core = hf__core_new(&core_options);
+    return client->core ? 0 : hf__error_no_memory(reterr);
 }
 
 static int start_thread(struct hf_client *client, struct hf_error *reterr)
@@ -656,14 +660,12 @@ int hf_client_new(const struct hf_client_options *given, struct hf_client **ret,
     client->driven = options.driven && code == 0;
     client->thread = pthread_self();
     if (code == 0) code = start_core(client, &options, reterr);
-    bool has_core = code == 0;
     if (code == 0 && (options.create_table || client->store->embedded))
         code = hf__table_ensure(client, reterr);
     if (code == 0 && !client->driven) code = start_thread(client, reterr);
     if (code != 0) {
         if (client->owns_store) hf__store_close(client->store);
-        if (has_core) destroy(client);
-        else dissolve(client);
+        destroy(client);
         return code;
     }
     *ret = client;
@@ -674,7 +676,7 @@ int hf_client_new(const struct hf_client_options *given, struct hf_client **ret,
 static void recall(struct hf_client *client)
 {
     client->closed = true;
-    client->core.options.line = (struct hf_line){0}; /* it goes with the store */
+    hf__core_forget_line(client->core); /* it goes with the store */
     if (client->owns_store) {
         pthread_mutex_unlock(&client->mutex);
         hf__store_close(client->store);
@@ -713,13 +715,13 @@ int hf_client_close(struct hf_client *client, int64_t timeout_ms)
     if (client->driven) client->thread = pthread_self(); /* no other thread drives it any more */
     if (timeout_ms <= 0) timeout_ms = CLOSE_MS;
     if (timeout_ms > HF_LEASE_MAX_MS) timeout_ms = HF_LEASE_MAX_MS;
-    code = hf__waiter_init(client, &waiter, &client->core, NULL);
+    code = hf__waiter_init(client, &waiter, client->core, NULL);
     if (code != 0) {
         pthread_mutex_unlock(&client->mutex);
         return code;
     }
     hf__watchers_close(client);
-    hf__core_close(&client->core, timeout_ms, hf__client_now_us(client));
+    hf__core_close(client->core, timeout_ms, hf__client_now_us(client));
     hf__client_leave(client);
     pthread_mutex_lock(&client->mutex);
     hf__waiter_wait(client, &waiter);
@@ -736,7 +738,7 @@ int hf_client_close(struct hf_client *client, int64_t timeout_ms)
     pthread_mutex_lock(&client->mutex);
     recall(client);
     drain(client);
-    code = client->core.unconfirmed ? HF_ERR_OUTCOME_UNKNOWN : 0;
+    code = hf__core_unconfirmed(client->core) ? HF_ERR_OUTCOME_UNKNOWN : 0;
     client->refs--; /* the waiter's */
     hf__client_unref_unlock(client);
     return code;

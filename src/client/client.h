@@ -82,7 +82,7 @@ struct hf_client {
 
     pthread_mutex_t mutex;
     pthread_cond_t wake; /* of the thread */
-    struct hf_core core;
+    struct hf_core *core;
     struct hf_list chores;
     struct hf_list waiters;
     struct hf_list calls;    /* at the store */
@@ -165,6 +165,9 @@ bool hf__options_copy(void *ret, size_t ret_size, const void *given);
 int hf__job_begin(struct hf_client *client, struct hf_job_call *call, struct hf_error *reterr);
 /* Leaves the client. The job has ended when this returns, whatever the core does with it. */
 int hf__job_finish(struct hf_client *client, struct hf_job_call *call, struct hf_error *reterr);
+
+/* How long a lease of this length is certain to last when it has just been renewed. */
+int64_t hf__whole_ms(const struct hf_client *client, int64_t lease_ms);
 
 struct hf_lock {
     struct hf_chore events; /* queued for delivery */

@@ -97,7 +97,7 @@ static void happened(void *user, const struct hf_event *event)
     bool led = election->leads;
     election->lock = NULL;
     election->leads = false;
-    bool closing = client->core.closing;
+    bool closing = hf__core_is_closing(client->core);
     bool over = election->over || closing;
     if (over) {
         election->over = true;
@@ -123,7 +123,7 @@ static void seen(void *user, const struct hf_lock_info *info)
     struct hf_client *client = election->client;
     pthread_mutex_lock(&client->mutex);
     /* A record read before our grant is out of date. */
-    bool ours = election->lock && info->token <= election->lock->grant->token;
+    bool ours = election->lock && info->token <= hf_lock_token(election->lock);
     pthread_mutex_unlock(&client->mutex);
     if (ours) return;
     tell(election, info->held ? HF_LEADER_OTHER : HF_LEADER_NONE, info);
@@ -192,7 +192,7 @@ static bool leads(const struct hf_election *election, int64_t *ret_token)
     if (hf__client_enter(client, NULL) != 0) return false;
     const struct hf_lock *lock = election->leads ? election->lock : NULL;
     bool held = lock && hf__grant_left_us(lock->grant, hf__client_now_us(client)) > 0;
-    if (held) *ret_token = lock->grant->token;
+    if (held) *ret_token = hf_lock_token(lock);
     pthread_mutex_unlock(&client->mutex);
     return held;
 }
@@ -228,8 +228,8 @@ int hf_election_resign(struct hf_election *election, struct hf_error *reterr)
     struct hf_lock *lock = election->lock;
     struct hf_attempt *attempt = hf__acquisition_attempt(election->acquisition);
     const struct hf_release how = {.reason = HF_REASON_RELEASED};
-    if (lock) hf__core_release(&client->core, lock->grant, &how, hf__client_now_us(client));
-    else if (attempt) hf__core_cancel(&client->core, attempt, hf__client_now_us(client));
+    if (lock) hf__core_release(client->core, lock->grant, &how, hf__client_now_us(client));
+    else if (attempt) hf__core_cancel(client->core, attempt, hf__client_now_us(client));
     hf__client_leave(client);
     if (busy) {
         pthread_mutex_lock(&client->mutex);

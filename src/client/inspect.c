@@ -41,15 +41,17 @@ size_t hf__info_size(const struct hf_core *core, const struct hf_view *view)
                   record->forced_by.len + record->forced_reason.len + 6;
     for (size_t i = 0; i < record->item.count; i++) {
         const struct hf_attr *attr = &record->item.attrs[i];
-        if (is_extra(&core->options, attr))
+        if (is_extra(hf__core_options(core), attr))
             size += sizeof(struct hf_attribute) + attr->name.len + attr->value.bytes.len + 2;
     }
     for (size_t i = 0; i < view->held_by_count; i++) size += party_size(&view->held_by[i]);
     for (size_t i = 0; i < view->waiting_count; i++) size += party_size(&view->waiting[i]);
     for (const struct hf_attempt *at = NULL;
-         (at = hf__core_next_in_line(core, view->name, at)) != NULL;)
-        size += sizeof(struct hf_lock_party) + hf__grant_owner(core, at->grant).len +
-                hf__grant_instance(at->grant).len + 3;
+         (at = hf__core_next_in_line(core, view->name, at)) != NULL;) {
+        struct hf_waiting waiting;
+        hf__attempt_waiting(core, at, &waiting);
+        size += sizeof(struct hf_lock_party) + waiting.owner.len + waiting.instance.len + 3;
+    }
     return size;
 }
 
@@ -79,7 +81,7 @@ static void put_attributes(struct hf_attribute *ret, char **at, const struct hf_
     size_t count = 0;
     for (size_t i = 0; i < record->item.count; i++) {
         const struct hf_attr *attr = &record->item.attrs[i];
-        if (!is_extra(&core->options, attr)) continue;
+        if (!is_extra(hf__core_options(core), attr)) continue;
         const char *text = put_text(at, attr->value.bytes);
         ret[count++] = (struct hf_attribute){put_text(at, attr->name), text ? text : ""};
     }
@@ -88,8 +90,11 @@ static void put_attributes(struct hf_attribute *ret, char **at, const struct hf_
 static bool is_ours(const struct hf_core *core, const struct hf_view *view)
 {
     for (const struct hf_attempt *at = NULL;
-         (at = hf__core_next_in_line(core, view->name, at)) != NULL;)
-        if (at->has_intent && hf__id_is(&at->intent, view->record->intent.grant)) return true;
+         (at = hf__core_next_in_line(core, view->name, at)) != NULL;) {
+        struct hf_waiting waiting;
+        hf__attempt_waiting(core, at, &waiting);
+        if (waiting.intent && hf__id_is(waiting.intent, view->record->intent.grant)) return true;
+    }
     return false;
 }
 
@@ -98,14 +103,15 @@ static size_t put_waiting(struct hf_lock_party *ret, char **at, const struct hf_
                           const struct hf_view *view, int64_t now_us)
 {
     size_t count = 0;
-    struct hf_interval now = hf__store_time_at(&core->store_time, now_us);
+    struct hf_interval now = hf__core_store_time(core, now_us);
     if (view->waiting_count > 0 && !is_ours(core, view))
         put_party(&ret[count++], at, &view->waiting[0]);
     for (const struct hf_attempt *one = NULL;
          (one = hf__core_next_in_line(core, view->name, one)) != NULL;) {
-        struct hf_party party = {.owner = hf__grant_owner(core, one->grant),
-                                 .instance = hf__grant_instance(one->grant)};
-        if (now.known) party.since_unix_ms = (now.lo_unix_us - (now_us - one->began_us)) / 1000;
+        struct hf_waiting waits;
+        hf__attempt_waiting(core, one, &waits);
+        struct hf_party party = {.owner = waits.owner, .instance = waits.instance};
+        if (now.known) party.since_unix_ms = (now.lo_unix_us - (now_us - waits.began_us)) / 1000;
         put_party(&ret[count++], at, &party);
     }
     return count;
@@ -133,7 +139,7 @@ void hf__info_fill(struct hf_lock_info *info, char **at, const struct hf_core *c
         .held_by_count = view->held_by_count,
     };
     for (size_t i = 0; i < record->item.count; i++)
-        info->attribute_count += is_extra(&core->options, &record->item.attrs[i]);
+        info->attribute_count += is_extra(hf__core_options(core), &record->item.attrs[i]);
     size_t in_line = hf__core_queue(core, view->name) + view->waiting_count;
     struct hf_attribute *attributes = put_structs(at, info->attribute_count * sizeof *attributes);
     struct hf_lock_party *held_by = put_structs(at, view->held_by_count * sizeof *held_by);
@@ -141,7 +147,7 @@ void hf__info_fill(struct hf_lock_info *info, char **at, const struct hf_core *c
     if (attributes) put_attributes(attributes, at, core, record);
     for (size_t i = 0; i < view->held_by_count; i++) put_party(&held_by[i], at, &view->held_by[i]);
     info->waiting_count = waiting ? put_waiting(waiting, at, core, view, now_us) : 0;
-    const struct hf_line *line = &core->options.line;
+    const struct hf_line *line = &hf__core_options(core)->line;
     info->waiters = -1;
     if (line->count) info->waiters = (int64_t)in_line + line->count(line->user, view->name);
     info->attributes = attributes;
@@ -164,7 +170,7 @@ struct hf_lock_info *hf__info_new(struct hf_client *client, const struct hf_insp
     struct hf_view view;
     hf__inspection_view(inspection, 0, &view);
     if (inspection->arena->failed) return NULL;
-    const struct hf_core *core = &client->core;
+    const struct hf_core *core = client->core;
     struct hf_lock_info *info = hf__malloc(sizeof *info + hf__info_size(core, &view));
     if (!info) return NULL;
     char *at = (char *)(info + 1);
@@ -188,7 +194,7 @@ void hf_lock_info_free(struct hf_lock_info *info)
 static int hold_for(struct hf_client *client, const char *name, struct hf_error *reterr)
 {
     const char *refusal =
-        name ? client->core.options.format->refuses_name(hf__slice_str(name)) : NULL;
+        name ? hf__core_options(client->core)->format->refuses_name(hf__slice_str(name)) : NULL;
     if (refusal) return hf__error_set(reterr, HF_ERR_INVALID, "lock \"%.64s\": %s", name, refusal);
     return hf__client_hold(client, reterr);
 }
@@ -213,7 +219,7 @@ int hf_get(struct hf_client *client, const char *name, struct hf_lock_info **ret
     if (!name || !ret) return hf__error_set(reterr, HF_ERR_INVALID, "missing lock name");
     int code = hold_for(client, name, reterr);
     if (code != 0) return code;
-    const struct hf_core_options *core = &client->core.options;
+    const struct hf_core_options *core = hf__core_options(client->core);
     struct hf_arena arena = {0};
     struct hf_call call = {.arena = &arena};
     struct hf_inspection inspection;
@@ -255,7 +261,8 @@ int hf_force_release(struct hf_client *client, const char *name, const char *rea
     struct hf_job job = {.user = &waiter};
     code = hf__waiter_init(client, &waiter, NULL, reterr);
     if (code == 0) {
-        hf__core_force(&client->core, hf__slice_str(name), client->core.options.owner, why,
+        hf__core_force(client->core, hf__slice_str(name), hf__core_options(client->core)->owner,
+                       why,
                        timeout_ms <= 0                ? FORCE_MS
                        : timeout_ms > HF_LEASE_MAX_MS ? HF_LEASE_MAX_MS
                                                       : timeout_ms,

@@ -117,10 +117,10 @@ static int fill_page(struct hf_client *client, struct listing *listing, struct h
         hf__inspection_view(inspection, i, &view);
         bool held = view.state == HF_LOCK_HELD || view.state == HF_LOCK_DAMAGED;
         if (listing->held_only && !held) continue;
-        char *texts = hf__arena_alloc(&page->arena, hf__info_size(&client->core, &view));
+        char *texts = hf__arena_alloc(&page->arena, hf__info_size(client->core, &view));
         if (!texts) break;
         struct hf_lock_info *info = &locks[page->page.count++];
-        hf__info_fill(info, &texts, &client->core, inspection, &view, now_us);
+        hf__info_fill(info, &texts, client->core, inspection, &view, now_us);
         const struct hf_item item = listing->found.items[listing->items[i]];
         const struct hf_value *sort = hf__item_get(item, listing->layout.sort_name);
         if (sort && sort->type == HF_S) info->sort_key = hf__arena_str(&page->arena, sort->bytes);
@@ -158,7 +158,7 @@ static void answered(struct hf_client *client, struct hf_client_call *call)
     struct listing *listing = HF_CONTAINER(call, struct listing, call);
     const struct hf_answer *answer = &call->call.answer;
     struct hf_inspection *inspection = &listing->inspection;
-    hf__core_learn_time(&client->core, answer);
+    hf__core_learn_time(client->core, answer);
     if (answer->code != 0) {
         listing->error = answer->error;
         finish(client, listing, answer->code);
@@ -195,8 +195,9 @@ static int check(const struct hf_client *client, const struct hf_list_options *o
     if (options->prefix && options->name)
         return hf__error_set(reterr, HF_ERR_INVALID, "list a prefix or a name, not both");
     const char *refusal =
-        options->name ? client->core.options.format->refuses_name(hf__slice_str(options->name))
-                      : NULL;
+        options->name
+            ? hf__core_options(client->core)->format->refuses_name(hf__slice_str(options->name))
+            : NULL;
     if (!refusal) return 0;
     return hf__error_set(reterr, HF_ERR_INVALID, "lock \"%.64s\": %s", options->name, refusal);
 }
@@ -205,7 +206,7 @@ static int check(const struct hf_client *client, const struct hf_list_options *o
 static int prepare(struct listing *listing, const struct hf_list_options *options,
                    struct hf_error *reterr)
 {
-    const struct hf_core_options *core = &listing->client->core.options;
+    const struct hf_core_options *core = hf__core_options(listing->client->core);
     struct hf_arena *arena = &listing->page->arena;
     struct hf_op *op = &listing->call.call.op;
     listing->layout = core->layout;
@@ -263,7 +264,7 @@ static int listing_new(struct hf_client *client, const struct hf_list_options *o
 static int begin(struct listing *listing, struct hf_error *reterr)
 {
     struct hf_client *client = listing->client;
-    if (client->core.closing || client->closed)
+    if (hf__core_is_closing(client->core) || client->closed)
         return hf__error_set(reterr, HF_ERR_CLOSED, "the client is closed");
     hf__client_submit(client, &listing->call);
     return 0;

@@ -42,7 +42,7 @@ static void unref_unlock(struct hf_lock *lock)
         pthread_mutex_unlock(&client->mutex);
         return;
     }
-    hf__grant_free(&client->core, lock->grant);
+    hf__grant_free(client->core, lock->grant);
     hf__lock_drop(lock);
     hf__client_unref_unlock(client);
 }
@@ -51,7 +51,7 @@ static void unref_unlock(struct hf_lock *lock)
 
 void hf__lock_news(struct hf_client *client, struct hf_grant *grant, int which)
 {
-    struct hf_lock *lock = grant->user;
+    struct hf_lock *lock = hf__grant_user(grant);
     lock->told |= (uint8_t)which;
     if (which == HF_EVENT_IS_FINAL) hf__client_wake_all(client, lock);
     hf__client_chore(client, &lock->events);
@@ -59,20 +59,21 @@ void hf__lock_news(struct hf_client *client, struct hf_grant *grant, int which)
 
 static bool take_news(struct hf_lock *lock, uint8_t which, struct hf_event *ret)
 {
-    const struct hf_grant *grant = lock->grant;
+    struct hf_grant_facts facts;
     if (!(lock->told & which)) return false;
     lock->told &= (uint8_t)~which;
+    hf__grant_facts(lock->grant, &facts);
     *ret = (struct hf_event){
-        .type = which == HF_EVENT_IS_WARNING        ? HF_EVENT_WARNING
-                : grant->reason <= HF_REASON_CLOSED ? HF_EVENT_RELEASED
-                                                    : HF_EVENT_LOST,
+        .type = which == HF_EVENT_IS_WARNING       ? HF_EVENT_WARNING
+                : facts.reason <= HF_REASON_CLOSED ? HF_EVENT_RELEASED
+                                                   : HF_EVENT_LOST,
         .lock = lock,
-        .name = grant->name->text,
-        .token = grant->token,
-        .reason = which == HF_EVENT_IS_WARNING ? HF_REASON_NONE : (enum hf_reason)grant->reason,
-        .cause = grant->code,
-        .detail = grant->detail,
-        .left_ms = hf__grant_left_us(grant, hf__client_now_us(lock->client)) / 1000,
+        .name = facts.name,
+        .token = facts.token,
+        .reason = which == HF_EVENT_IS_WARNING ? HF_REASON_NONE : facts.reason,
+        .cause = facts.code,
+        .detail = facts.detail,
+        .left_ms = hf__grant_left_us(lock->grant, hf__client_now_us(lock->client)) / 1000,
     };
     return true;
 }
@@ -104,17 +105,17 @@ static void deliver(struct hf_client *client, struct hf_chore *chore)
 
 const char *hf_lock_name(const struct hf_lock *lock)
 {
-    return lock->grant->name->text;
+    return hf__grant_name(lock->grant);
 }
 
 const char *hf_lock_owner(const struct hf_lock *lock)
 {
-    return hf__grant_owner(&lock->client->core, lock->grant).ptr;
+    return hf__grant_owner(lock->client->core, lock->grant).ptr;
 }
 
 int64_t hf_lock_token(const struct hf_lock *lock)
 {
-    return lock->grant->token;
+    return hf__grant_token(lock->grant);
 }
 
 int64_t hf_lock_left_ms(const struct hf_lock *lock)
@@ -135,12 +136,11 @@ enum hf_reason hf_lock_reason(const struct hf_lock *lock)
 {
     struct hf_client *client = lock->client;
     if (hf__client_enter(client, NULL) != 0) return HF_REASON_NONE;
-    hf__core_tick(&client->core, hf__client_now_us(client));
-    const struct hf_grant *grant = lock->grant;
-    enum hf_reason reason =
-        grant->state == HF_GRANT_ENDED ? (enum hf_reason)grant->reason : HF_REASON_NONE;
+    hf__core_tick(client->core, hf__client_now_us(client));
+    struct hf_grant_facts facts;
+    hf__grant_facts(lock->grant, &facts);
     hf__client_leave(client);
-    return reason;
+    return facts.ended ? facts.reason : HF_REASON_NONE;
 }
 
 const void *hf_lock_data(const struct hf_lock *lock, size_t *ret_size)
@@ -187,8 +187,15 @@ int hf_lock_extend(struct hf_lock *lock, int64_t at_least_ms, struct hf_error *r
                              (long long)at_least_ms);
     int code = hf__job_begin(client, &call, reterr);
     if (code != 0) return code;
-    hf__core_ensure(&client->core, lock->grant, at_least_ms, &call.job, hf__client_now_us(client));
+    hf__core_ensure(client->core, lock->grant, at_least_ms, &call.job, hf__client_now_us(client));
     return hf__job_finish(client, &call, reterr);
+}
+
+int64_t hf__whole_ms(const struct hf_client *client, int64_t lease_ms)
+{
+    int margin_per_mille = hf__core_options(client->core)->margin_per_mille;
+    int64_t ms = lease_ms - lease_ms * margin_per_mille / 1000 - 1;
+    return ms > 0 ? ms : 0;
 }
 
 int hf_lock_renew(struct hf_lock *lock, struct hf_error *reterr)
@@ -197,10 +204,9 @@ int hf_lock_renew(struct hf_lock *lock, struct hf_error *reterr)
     struct hf_job_call call;
     int code = hf__job_begin(client, &call, reterr);
     if (code != 0) return code;
-    const struct hf_lease *lease = lock->grant->lease;
-    int64_t lease_ms = lease ? lease->lease_ms : 0;
-    int64_t whole_ms = lease_ms - lease_ms * client->core.options.margin_per_mille / 1000 - 1;
-    hf__core_ensure(&client->core, lock->grant, whole_ms > 0 ? whole_ms : 0, &call.job,
+    struct hf_grant_facts facts;
+    hf__grant_facts(lock->grant, &facts);
+    hf__core_ensure(client->core, lock->grant, hf__whole_ms(client, facts.lease_ms), &call.job,
                     hf__client_now_us(client));
     return hf__job_finish(client, &call, reterr);
 }
@@ -212,17 +218,17 @@ int hf_lock_set_data(struct hf_lock *lock, const void *data, size_t size, struct
     if (size > DATA_MAX)
         return hf__error_set(reterr, HF_ERR_LIMIT,
                              "data of %zu bytes is too long: at most %d bytes", size, DATA_MAX);
-    if (!(client->core.options.format->can & HF_CAN_DATA))
+    if (!(hf__core_options(client->core)->format->can & HF_CAN_DATA))
         return hf__error_set(reterr, HF_ERR_UNSUPPORTED, "the format \"%s\" stores no data",
-                             client->core.options.format->name);
+                             hf__core_options(client->core)->format->name);
     if (!data) size = 0;
     void *copy = data ? hf__malloc(size + 1) : NULL;
     if (data && !copy) return hf__error_no_memory(reterr);
     if (copy) memcpy(copy, data, size);
     int code = hf__job_begin(client, &call, reterr);
     if (code == 0) {
-        hf__core_set_data(&client->core, lock->grant, data != NULL, hf__slice(copy, size),
-                          &call.job, hf__client_now_us(client));
+        hf__core_set_data(client->core, lock->grant, data != NULL, hf__slice(copy, size), &call.job,
+                          hf__client_now_us(client));
         code = hf__job_finish(client, &call, reterr);
     }
     if (code != 0) {
@@ -249,10 +255,12 @@ static int begin_release(struct hf_lock *lock, const struct hf_release_options *
         .data = hf__slice(options->data, options->data ? options->data_size : 0),
         .reason = HF_REASON_RELEASED,
     };
-    *ret_counted = lock->grant->entries > 1;
-    if (hf__core_release(&client->core, lock->grant, &how, hf__client_now_us(client))) return 0;
-    return hf__error_set(reterr, HF_ERR_LOST, "lock \"%s\" is not held: %s", hf_lock_name(lock),
-                         hf_reason_meaning((enum hf_reason)lock->grant->reason));
+    *ret_counted = hf__grant_is_reentered(lock->grant);
+    if (hf__core_release(client->core, lock->grant, &how, hf__client_now_us(client))) return 0;
+    struct hf_grant_facts facts;
+    hf__grant_facts(lock->grant, &facts);
+    return hf__error_set(reterr, HF_ERR_LOST, "lock \"%s\" is not held: %s", facts.name,
+                         hf_reason_meaning(facts.reason));
 }
 
 static int check_release(const struct hf_release_options *options, struct hf_error *reterr)
@@ -266,9 +274,10 @@ static int check_release(const struct hf_release_options *options, struct hf_err
 
 static int result_of(const struct hf_lock *lock, bool best_effort, struct hf_error *reterr)
 {
-    const struct hf_grant *grant = lock->grant;
-    const char *detail = grant->detail ? grant->detail : "";
-    switch (grant->reason) {
+    struct hf_grant_facts facts;
+    hf__grant_facts(lock->grant, &facts);
+    const char *detail = facts.detail ? facts.detail : "";
+    switch (facts.reason) {
     case HF_REASON_RELEASED:
     case HF_REASON_CLOSED: return 0;
     case HF_REASON_UNCONFIRMED:
@@ -276,11 +285,10 @@ static int result_of(const struct hf_lock *lock, bool best_effort, struct hf_err
         return hf__error_set(reterr, HF_ERR_OUTCOME_UNKNOWN,
                              "lock \"%s\": the store did not confirm the release (%s); it expires "
                              "by itself",
-                             hf_lock_name(lock), detail);
+                             facts.name, detail);
     default:
-        return hf__error_set(reterr, HF_ERR_LOST, "lock \"%s\" was lost: %s%s%s",
-                             hf_lock_name(lock), hf_reason_meaning((enum hf_reason)grant->reason),
-                             *detail ? ", " : "", detail);
+        return hf__error_set(reterr, HF_ERR_LOST, "lock \"%s\" was lost: %s%s%s", facts.name,
+                             hf_reason_meaning(facts.reason), *detail ? ", " : "", detail);
     }
 }
 
@@ -337,8 +345,10 @@ void hf_lock_unref(struct hf_lock *lock)
     if (!lock || hf__client_enter(lock->client, NULL) != 0) return;
     struct hf_client *client = lock->client;
     bool only_ours_is_left = lock->refs == 2;
-    if (only_ours_is_left && lock->grant->state == HF_GRANT_HELD) {
-        hf__core_abandon(&client->core, lock->grant, hf__client_now_us(client));
+    struct hf_grant_facts facts;
+    hf__grant_facts(lock->grant, &facts);
+    if (only_ours_is_left && facts.held) {
+        hf__core_abandon(client->core, lock->grant, hf__client_now_us(client));
         lock->refs--;
         hf__client_leave(client);
         return;

@@ -34,17 +34,8 @@ int64_t hf__session_left_ms(const struct hf_session *session);
 int hf__session_adopt(struct hf_client *client, const struct hf_id *secret, const char *owner,
                       hf_done_fn done, void *user, struct hf_session **ret,
                       struct hf_error *reterr);
-struct hf_session_status {
-    int64_t lease_ms;
-    int64_t left_ms;
-    bool ended;  /* here; what the record says is another question */
-    bool unused; /* nothing is promised, held or wanted here */
-    struct hf_id secret;
-};
-void hf__session_status(const struct hf_session *session, struct hf_session_status *ret);
-/* The owner's name, until the session is unreferenced. */
-const char *hf__session_owner(const struct hf_session *session);
-const char *hf__session_instance(const struct hf_session *session);
+/* The texts are valid until the session is unreferenced. */
+void hf__session_status(const struct hf_session *session, struct hf_session_facts *ret);
 void hf__session_unref(struct hf_session *session);
 
 /* Releases a lock that no caller was told of, unless another service has renewed it since. */

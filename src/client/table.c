@@ -10,7 +10,7 @@ static int describe(struct hf_client *client, struct hf_arena *arena, struct hf_
 {
     *call = (struct hf_call){.arena = arena};
     call->op.kind = HF_DESCRIBE_TABLE;
-    call->op.table = client->core.options.layout.table;
+    call->op.table = hf__core_options(client->core)->layout.table;
     return hf__client_run(client, call, reterr);
 }
 
@@ -21,12 +21,12 @@ static bool is_active(const struct hf_table_info *info)
 
 static struct hf_slice ttl_name(const struct hf_client *client)
 {
-    return hf__slice_str(client->core.options.format->ttl_name);
+    return hf__slice_str(hf__core_options(client->core)->format->ttl_name);
 }
 
 static bool key_fits(const struct hf_client *client, const struct hf_table_info *info)
 {
-    const struct hf_layout *layout = &client->core.options.layout;
+    const struct hf_layout *layout = &hf__core_options(client->core)->layout;
     return hf__slice_eq(info->schema.hash_name, layout->key_name) &&
            info->schema.hash_type == layout->key_type &&
            hf__slice_eq(info->schema.range_name, layout->sort_name) &&
@@ -53,7 +53,7 @@ static int describe_table(struct hf_client *client, struct hf_table_status *ret,
         status.item_count = call.answer.table.item_count;
         call = (struct hf_call){.arena = &arena};
         call.op.kind = HF_DESCRIBE_TTL;
-        call.op.table = client->core.options.layout.table;
+        call.op.table = hf__core_options(client->core)->layout.table;
         code = hf__client_run(client, &call, &error);
         status.ttl_enabled = code == 0 &&
                              hf__slice_starts(call.answer.ttl_status, HF_LIT("ENABL")) &&
@@ -69,8 +69,8 @@ static int describe_table(struct hf_client *client, struct hf_table_status *ret,
 static int check_table(struct hf_client *client, struct hf_error *reterr)
 {
     struct hf_table_status status;
-    struct hf_slice table = client->core.options.layout.table;
-    struct hf_slice key = client->core.options.layout.key_name;
+    struct hf_slice table = hf__core_options(client->core)->layout.table;
+    struct hf_slice key = hf__core_options(client->core)->layout.key_name;
     int code = describe_table(client, &status, reterr);
     if (code != 0) return code;
     if (!status.exists)
@@ -103,7 +103,7 @@ static int enable_ttl(struct hf_client *client, struct hf_error *reterr)
     struct hf_arena arena = {0};
     struct hf_call call = {.arena = &arena};
     call.op.kind = HF_UPDATE_TTL;
-    call.op.table = client->core.options.layout.table;
+    call.op.table = hf__core_options(client->core)->layout.table;
     call.op.ttl_enabled = true;
     call.op.ttl_attribute = ttl_name(client);
     int code = hf__client_run(client, &call, reterr);
@@ -117,11 +117,11 @@ static int create_table(struct hf_client *client, const struct hf_table_options 
     struct hf_arena arena = {0};
     struct hf_call call = {.arena = &arena};
     call.op.kind = HF_CREATE_TABLE;
-    call.op.table = client->core.options.layout.table;
+    call.op.table = hf__core_options(client->core)->layout.table;
     call.op.schema = (struct hf_key_schema){
-        .hash_name = client->core.options.layout.key_name,
-        .hash_type = client->core.options.layout.key_type,
-        .range_name = client->core.options.layout.sort_name,
+        .hash_name = hf__core_options(client->core)->layout.key_name,
+        .hash_type = hf__core_options(client->core)->layout.key_type,
+        .range_name = hf__core_options(client->core)->layout.sort_name,
         .range_type = HF_S,
     };
     call.op.read_units = options->read_units;
@@ -206,7 +206,7 @@ int hf_table_create(struct hf_client *client, const struct hf_table_options *giv
 static bool is_over(struct hf_client *client, struct hf_arena *arena, struct hf_item item,
                     int64_t now_unix_s, struct hf_op *ret)
 {
-    const struct hf_core_options *core = &client->core.options;
+    const struct hf_core_options *core = hf__core_options(client->core);
     const struct hf_format *format = core->format;
     struct hf_slice name;
     if (format->name_of(&core->layout, arena, item, &name)) {
@@ -244,16 +244,16 @@ int hf_table_sweep(struct hf_client *client, int64_t *ret_deleted, struct hf_err
     struct hf_arena key = {0};
     struct hf_item start = {0};
     int64_t deleted = 0;
-    if (!client->core.options.format->sweep)
+    if (!hf__core_options(client->core)->format->sweep)
         code = hf__error_set(reterr, HF_ERR_UNSUPPORTED,
                              "there is nothing to sweep: records of the format \"%s\" are deleted "
                              "when they are released, or stay for good",
-                             client->core.options.format->name);
+                             hf__core_options(client->core)->format->name);
     for (bool more = true; code == 0 && more;) {
         struct hf_arena page = {0};
         struct hf_call scan = {.arena = &page};
         scan.op.kind = HF_SCAN;
-        scan.op.table = client->core.options.layout.table;
+        scan.op.table = hf__core_options(client->core)->layout.table;
         scan.op.consistent = true;
         scan.op.start_key = start;
         code = sweep_page(client, &scan, &page, &deleted, reterr);

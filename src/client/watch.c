@@ -149,7 +149,7 @@ void hf__watchers_run(struct hf_client *client, int64_t now_us)
     for (struct hf_list *at = client->watchers.next; at != &client->watchers; at = at->next) {
         struct hf_watcher *watcher = HF_CONTAINER(at, struct hf_watcher, node);
         if (!is_asleep(client, watcher) || watcher->next_us > now_us) continue;
-        const struct hf_core_options *core = &client->core.options;
+        const struct hf_core_options *core = hf__core_options(client->core);
         watcher->looking = true;
         watcher->refs++;
         memset(&watcher->look.call, 0, sizeof watcher->look.call);
@@ -175,13 +175,13 @@ int hf_watch(struct hf_client *client, const char *name, int64_t interval_ms, hf
     if (interval_ms < 0 || interval_ms > HF_LEASE_MAX_MS)
         return hf__error_set(reterr, HF_ERR_INVALID, "invalid interval of %lld ms: at most a year",
                              (long long)interval_ms);
-    const char *refusal = client->core.options.format->refuses_name(hf__slice_str(name));
+    const char *refusal = hf__core_options(client->core)->format->refuses_name(hf__slice_str(name));
     if (refusal) return hf__error_set(reterr, HF_ERR_INVALID, "lock \"%.64s\": %s", name, refusal);
     size_t len = strlen(name);
     struct hf_watcher *watcher = hf__calloc(1, sizeof *watcher + len + 1);
     if (!watcher) return hf__error_no_memory(reterr);
     int code = hf__client_enter(client, reterr);
-    if (code == 0 && client->core.closing) {
+    if (code == 0 && hf__core_is_closing(client->core)) {
         pthread_mutex_unlock(&client->mutex);
         code = hf__error_set(reterr, HF_ERR_CLOSED, "the client is being closed");
     }
@@ -192,7 +192,8 @@ int hf_watch(struct hf_client *client, const char *name, int64_t interval_ms, hf
     memcpy(watcher->name, name, len);
     watcher->name_len = len;
     watcher->client = client;
-    watcher->interval_ms = interval_ms ? interval_ms : client->core.options.poll_limit_ms;
+    watcher->interval_ms =
+        interval_ms ? interval_ms : hf__core_options(client->core)->poll_limit_ms;
     watcher->changed = changed;
     watcher->user = user;
     watcher->refs = 1;

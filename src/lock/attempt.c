@@ -51,6 +51,31 @@ void hf__attempt_free(struct hf_core *core, struct hf_attempt *attempt)
     if (!attempt->request) hf__attempt_destroy(core, attempt);
 }
 
+void *hf__attempt_user(const struct hf_attempt *attempt)
+{
+    return attempt->want.user;
+}
+
+void hf__attempt_outcome(const struct hf_attempt *attempt, struct hf_outcome *ret)
+{
+    *ret = (struct hf_outcome){
+        .code = attempt->code,
+        .error = &attempt->error,
+        .has_stored = attempt->has_stored,
+        .lacks_stored = attempt->lacks_stored,
+        .stored = attempt->stored,
+        .repeats = attempt->repeats ? &attempt->repeated : NULL,
+    };
+    if (attempt->code == 0) ret->grant = attempt->grant;
+    ret->again = ret->grant && ret->grant->user != attempt->want.user;
+    bool blocked = attempt->code == HF_ERR_HELD || attempt->code == HF_ERR_TIMED_OUT;
+    if (!blocked || attempt->wants.failed) return;
+    ret->blocked = true;
+    ret->blocked_by = attempt->blocked_by;
+    ret->blocked_by.name = hf__name_text(attempt->name);
+    ret->blocked_by.answered = attempt->heard;
+}
+
 struct hf_attempt *hf__core_next_finished(struct hf_core *core)
 {
     struct hf_list *node = hf__list_pop(&core->finished);

@@ -1,5 +1,3 @@
-#include "lock/core.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -449,11 +447,27 @@ void hf__core_close(struct hf_core *core, int64_t limit_ms, int64_t now_us)
     go_on_closing(core, &core->closing_alarm, now_us);
 }
 
+bool hf__core_is_closing(const struct hf_core *core)
+{
+    return core->closing;
+}
+
+bool hf__core_is_closed(const struct hf_core *core)
+{
+    return core->closed;
+}
+
+size_t hf__core_unconfirmed(const struct hf_core *core)
+{
+    return core->unconfirmed;
+}
+
 /* ---- beginning and end ---- */
 
-int hf__core_init(struct hf_core *core, const struct hf_core_options *options,
-                  struct hf_error *reterr)
+struct hf_core *hf__core_new(const struct hf_core_options *options)
 {
+    struct hf_core *core = hf__malloc(sizeof *core);
+    if (!core) return NULL;
     *core = (struct hf_core){.options = *options, .name_buckets = FIRST_BUCKETS};
     hf__list_init(&core->requests);
     hf__list_init(&core->finished);
@@ -473,13 +487,35 @@ int hf__core_init(struct hf_core *core, const struct hf_core_options *options,
         !hf__alarm_init(core, &core->closing_alarm, go_on_closing) ||
         !hf__alarm_init(core, &core->hint_alarm, hf__hints_pass_on) || !hf__errands_init(core)) {
         hf__core_free(core);
-        return hf__error_no_memory(reterr);
+        return NULL;
     }
-    return 0;
+    return core;
+}
+
+const struct hf_core_options *hf__core_options(const struct hf_core *core)
+{
+    return &core->options;
+}
+
+void hf__core_set_by_grant(struct hf_core *core, bool ordered)
+{
+    core->options.by_grant = true;
+    core->options.ordered = ordered;
+}
+
+void hf__core_set_hints(struct hf_core *core, bool hints)
+{
+    core->options.hints = hints;
+}
+
+void hf__core_forget_line(struct hf_core *core)
+{
+    core->options.line = (struct hf_line){0};
 }
 
 void hf__core_free(struct hf_core *core)
 {
+    if (!core) return;
     hf__errands_free(core);
     if (core->session) hf__lease_unref(core, core->session);
     core->session = NULL;
@@ -492,5 +528,5 @@ void hf__core_free(struct hf_core *core)
     hf__observations_free(core);
     hf__free(core->names);
     hf__heap_free(&core->alarms);
-    *core = (struct hf_core){0};
+    hf__free(core);
 }

@@ -1,7 +1,8 @@
 /*
  * The protocol of one client, as a state machine: an event and the time go in,
  * requests and news come out. No I/O, no clock, no thread, no global state; the
- * library drives it from sockets, the simulator from a seed.
+ * library drives it from sockets, the simulator from a seed. What it remembers is
+ * its own (state.h).
  *
  * Nouns
  *   name     a lock name that this client holds or wants, with its queue
@@ -42,7 +43,6 @@
 #ifndef HF_LOCK_CORE_H
 #define HF_LOCK_CORE_H
 
-#include "base/heap.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "format/format.h"
@@ -50,12 +50,9 @@
 #define HF_NEVER INT64_MAX
 
 struct hf_core;
-struct hf_name;
 struct hf_attempt;
 struct hf_grant;
 struct hf_lease;
-struct hf_errand;
-struct hf_observation;
 
 enum hf_session_use { HF_USE_SESSION_AUTO, HF_USE_SESSION_ALWAYS, HF_USE_SESSION_NEVER };
 enum hf_expiry_mode { HF_JUDGE_BOTH, HF_JUDGE_OBSERVED, HF_JUDGE_CLOCK };
@@ -138,124 +135,43 @@ struct hf_request {
     void *owner;
 };
 
-/* ---- alarms ---- */
-
-struct hf_alarm {
-    struct hf_heap_node node;
-    void (*ring)(struct hf_core *core, struct hf_alarm *alarm, int64_t now_us);
-};
-
-/* ---- names ---- */
-
-struct hf_name {
-    struct hf_name *next; /* in its bucket */
-    uint32_t refs;        /* grants, attempts, errands */
-    uint32_t len;
-    bool busy; /* its queue is being served */
-    struct hf_list grants;
-    struct hf_list attempts; /* first come, first served; only the first one is active */
-    char text[];
-};
-
-static inline struct hf_slice hf__name_text(const struct hf_name *name)
-{
-    return hf__slice(name->text, name->len);
-}
-
-/* ---- leases ---- */
-
-enum hf_lease_state { HF_LEASE_CREATING, HF_LEASE_LIVE, HF_LEASE_DEAD };
-
-struct hf_lease {
-    struct hf_alarm alarm;
-    struct hf_list node;   /* core->leases */
-    struct hf_list grants; /* exactly one unless this is a session */
-    struct hf_list ensures;
-    uint32_t refs;
-    enum hf_lease_state state;
-    bool is_session;
-    bool opened;   /* a session that a caller asked for, and renews and closes itself */
-    bool leaving;  /* … and has closed: it ends with the last of its locks */
-    bool stopped;  /* its grant is being released: no more renewals */
-    bool adopting; /* its grant was taken up from the record, and nothing is promised yet */
-    bool dormant; /* a common session: nothing is promised here, its record is watched (common.c) */
-    bool ending;  /* … and its end has been sent */
-    bool others;  /* another actor served its grant, or may have: it may have promised more */
-    struct hf_id id;
-    struct hf_id secret; /* of an opened session: what its users show; the id follows from it */
-    int64_t version;     /* confirmed, or seen in the record; 0: not known yet */
-    struct hf_id by;     /* the write that made it */
-    int64_t lease_ms;
-    int64_t expires_unix_ms;
-    int64_t confirmed_us;   /* the send that the validity is counted from */
-    int64_t valid_until_us; /* of LIVE; while adopting, when that is given up */
-    int64_t wanted_ms;      /* of the next renewal; never less than lease_ms */
-
-    struct hf_list of_opened;   /* core->opened */
-    struct hf_list verifying;   /* jobs that are settled by the read in flight */
-    uint32_t wanting;           /* attempts that want locks for this session */
-    int64_t look_at_us;         /* when its record is to be read; HF_NEVER */
-    int64_t give_up_us;         /* dormant: when `ensures` fail */
-    struct hf_job *job;         /* of the call that opens, closes or adopts it */
-    char *owner;                /* of an opened session … */
-    char *instance;             /* … in the same piece of memory */
-    struct hf_errand *release;  /* of its grant, waiting for a renewal to come back */
-    struct hf_request *request; /* in flight */
-    bool pending;               /* version + 1 was sent at least once and is not decided */
-    struct hf_id pending_by;    /* its id */
-    int64_t pending_sent_us;    /* its first send */
-    int64_t pending_lease_ms;
-    int64_t pending_expires_unix_ms;
-    int64_t renew_at_us;
-    int overtaken;         /* renewals in a row that another actor was faster than */
-    int late;              /* creations in a row that were confirmed too late to be useful */
-    int failures;          /* in a row */
-    int64_t failing_us;    /* since when */
-    int failure_code;      /* the last one's */
-    int64_t warn_least_ms; /* of any grant; HF_NEVER: none */
-    bool warned;           /* a holder was warned since the last renewal */
-    int64_t idle_us;       /* since when this session has had no locks; 0: it has some */
-    uint32_t renewals;     /* for spacing the re-reads */
-};
-
 /* ---- grants ---- */
 
-enum hf_grant_state {
-    HF_GRANT_HELD,
-    HF_GRANT_ADOPTING, /* taken up from its record; not confirmed yet */
-    HF_GRANT_EXPIRING, /* by_grant: its time here is up, and the record is being read */
-    HF_GRANT_RELEASING,
-    HF_GRANT_ENDED,
-};
-enum { HF_EVENT_IS_WARNING = 1, HF_EVENT_IS_FINAL = 2 };
-
-struct hf_grant {
-    struct hf_list of_name;
-    struct hf_list of_lease;
-    struct hf_list event;
-    struct hf_list errands; /* errands under way for this grant */
-    struct hf_name *name;
-    struct hf_lease *lease;
-    void *user;
+/* What is known of a lock that is or was held. Texts are valid as long as the grant is. */
+struct hf_grant_facts {
+    const char *name;
     struct hf_id id;
     int64_t token;
     int64_t since_unix_ms;
-    int32_t limit;    /* 0: exclusive */
-    uint32_t entries; /* re-entrant acquires */
-    int64_t warn_ms;
-    char *detail; /* who took it, or who forced it and why; NULL: nothing to report */
-    int16_t code; /* the store's error behind the reason, or 0 */
-    uint8_t state;
-    uint8_t reason;
-    uint8_t pending; /* HF_EVENT_IS_… */
-    bool warned;
-    bool alone; /* shared: it was the only holder when it was granted */
-    bool taken_over;
-    bool passing; /* adopted, and let go once it has been renewed */
-    uint16_t owner_len;
-    uint16_t instance_len;
-    char owner[]; /* who asked for it ("": the client's owner), then, after its NUL, the instance */
+    int64_t limit;           /* 0: exclusive */
+    int64_t lease_ms;        /* 0: it has ended */
+    int64_t expires_unix_ms; /* 0: not known */
+    bool held;               /* neither being released nor ended */
+    bool in_session;
+    bool taken_over; /* from a holder that was found dead */
+    bool ended;
+    enum hf_reason reason; /* why it ends or has ended */
+    int code;              /* the store's error behind the reason, or 0 */
+    const char *detail;    /* who took it, or who forced it and why; NULL: nothing to report */
 };
+void hf__grant_facts(const struct hf_grant *grant, struct hf_grant_facts *ret);
+/* How long it is certain to be held; 0: no longer, or not certain. */
+int64_t hf__grant_left_us(const struct hf_grant *grant, int64_t now_us);
+/* Whether it was acquired again, so that a release only lowers the count. */
+bool hf__grant_is_reentered(const struct hf_grant *grant);
+
+/* These never change. */
+const char *hf__grant_name(const struct hf_grant *grant);
+int64_t hf__grant_token(const struct hf_grant *grant);
+/* Who asked for the lock; terminated. */
+struct hf_slice hf__grant_owner(const struct hf_core *core, const struct hf_grant *grant);
+struct hf_slice hf__grant_instance(const struct hf_grant *grant);
+
+/* The caller's; at first that of the attempt or adoption. */
+void *hf__grant_user(const struct hf_grant *grant);
+void hf__grant_set_user(struct hf_grant *grant, void *user);
+
+enum { HF_EVENT_IS_WARNING = 1, HF_EVENT_IS_FINAL = 2 };
 
 /* ---- jobs: calls that end with one code ---- */
 
@@ -313,36 +229,10 @@ struct hf_want {
     void *user;
 };
 
-enum { HF_TRIES_KEPT = 8 };
-
-struct hf_try {
-    struct hf_id grant;
-    struct hf_id by;          /* of the write */
-    struct hf_lease *session; /* NULL: own lease; counted */
-    int64_t sent_us;
-    int64_t expires_unix_ms;
-    int64_t token; /* where the store does not count tokens */
-    bool unsure;   /* its outcome is not known */
-    bool take;     /* from a holder that was found dead */
-};
-
-enum hf_attempt_state {
-    HF_ATTEMPT_QUEUED,
-    HF_ATTEMPT_SESSION,
-    HF_ATTEMPT_TRYING,
-    HF_ATTEMPT_EXAMINING,
-    HF_ATTEMPT_WAITING,
-};
-
-struct hf_rival {
-    struct hf_holder holder;
-    enum hf_hold kind; /* as in an errand's text */
-    bool dead;
-    bool done; /* reaped */
-};
-
 /* The state of a wait. The texts are valid until the core's next input. */
 struct hf_report {
+    struct hf_slice name;
+    bool answered;            /* the store has, at least once */
     struct hf_slice owner;    /* of the holder; empty: not known */
     struct hf_slice instance; /* likewise */
     int64_t holders;
@@ -354,125 +244,33 @@ struct hf_report {
     const struct hf_error *error; /* the last failure; NULL: none */
 };
 
-struct hf_attempt {
-    struct hf_alarm alarm;
-    struct hf_list of_name;
-    struct hf_list of_core; /* waiting for the session, or in `finished` */
-    struct hf_name *name;
-    struct hf_grant *grant; /* made in advance; the result when code is 0 */
-    struct hf_lease *own;   /* likewise, when the lock keeps its own lease */
-    struct hf_arena wants;  /* data and extra */
-    struct hf_arena round;  /* the record that is being examined */
-    struct hf_want want;
-    bool has_stored;   /* the data in the record, when granted; in `wants` … */
-    bool lacks_stored; /* … for which there was no memory */
+/* What became of an attempt. Valid until it is freed. */
+struct hf_outcome {
+    int code;
+    const struct hf_error *error;
+    struct hf_grant *grant; /* code 0 */
+    bool again;             /* … a re-entrant acquire of a grant that the caller has already */
+    bool has_stored;        /* the data in the record when it was granted … */
+    bool lacks_stored;      /* … for which there was no memory */
     struct hf_slice stored;
-    int code; /* the result, when finished */
-    struct hf_error error;
-    struct hf_report blocked_by; /* HELD, TIMED_OUT: who was in the way; texts in `wants` */
-
-    enum hf_attempt_state state;
-    bool over;  /* the result has been reported */
-    bool taken; /* … and fetched: the attempt is freed with its last request */
-    bool use_session;
-    bool read_next; /* the next step is to read, not to try */
-    bool heard;     /* the store answered at least once */
-    int failures;
-    int64_t asked_us;      /* when it was first asked; 0: not yet */
-    int64_t silent_us;     /* when the first of the requests in a row that failed was sent */
-    struct hf_list report; /* core->reports: there may be news … */
-    uint64_t reported;     /* … and this is a hash of the last report */
-    int rushes;            /* tries without waiting in between */
-    int64_t began_us;
-    int64_t deadline_us;
-    int64_t poll_ms;
-    int64_t wake_us;
-    struct hf_list of_waiting; /* core->waiting: in WAITING */
-    int64_t looked_us;         /* when it last began to wait */
-    uint64_t asked_hints;      /* the number of hints heard when it last asked the store */
-    uint64_t seen_hints;       /* … and when it last saw the record … */
-    uint64_t seen;             /* … of which this is a hash; 0: not seen yet */
-    bool look_again;           /* the lock was released here while its request was out */
-    int64_t place;             /* in the line; 0: none */
-    int64_t yields_until_us;   /* to those ahead of it in the line; 0: not yet */
-    int64_t hint_gap_us;       /* hints do not make it poll again before this time has passed */
-    struct hf_request *request;
-    struct hf_try tries[HF_TRIES_KEPT]; /* newest last */
-    int try_count;
-    struct hf_job verify; /* granted: whether its session is still there */
-    bool verifies;
-    bool repeats;          /* HELD: by an earlier call with the same identity … */
-    struct hf_id repeated; /* … with this grant */
-    bool has_intent;
-    struct hf_id intent;
-    struct hf_lease *intent_session; /* counted */
-
-    bool looked;             /* there is a record … */
-    struct hf_record record; /* in `round` */
-    struct hf_rival *rivals;
-    size_t rival_count;
-    size_t rival_at;
-    int64_t judge_at_us; /* when the next rival could be judged dead */
+    bool blocked;                /* HELD, TIMED_OUT: … */
+    struct hf_report blocked_by; /* … who was in the way */
+    const struct hf_id *repeats; /* HELD: the grant of an earlier call with the same identity */
 };
 
 /* ---- the client ---- */
 
-struct hf_core {
-    struct hf_core_options options;
-    int64_t now_us; /* of the input that is being looked at */
-    struct hf_heap alarms;
-    size_t alarm_owners;
-    struct hf_list requests;
-    struct hf_list finished; /* attempts */
-    struct hf_list events;   /* grants */
-    struct hf_list jobs;
-    struct hf_list leases;
-    struct hf_list errands;
-    struct hf_list spares; /* errands in reserve, so that locks can be given up without memory */
-    struct hf_list forces;
-    struct hf_list adoptions;
-    struct hf_list session_waiters;
-    struct hf_list waiting; /* attempts */
-    size_t waiting_count;
-    uint64_t hints_heard;
-    size_t hints_left; /* waiters that have not been told of the last hint yet */
-    struct hf_alarm hint_alarm;
-    int64_t doubt_until_us; /* until then polling does not rely on hints (H3) */
-    size_t places;          /* in lines, of all attempts */
-    bool wants_hints;       /* an attempt has had to wait */
-    struct hf_list reports; /* attempts */
-    size_t reporting_count; /* attempts that are on their way and report */
-    struct hf_list opened;  /* sessions */
-    struct hf_lease *session;
-    struct hf_name **names;
-    size_t name_buckets; /* a power of two */
-    size_t name_count;
-    size_t spare_count;
-    size_t own_count; /* locks with their own lease, held or wanted */
-    size_t grant_count;
-    size_t outstanding; /* requests that are not answered */
-    struct hf_store_time store_time;
-    bool timeless; /* the store answers without a usable time */
-    struct hf_observation *observed;
-    bool has_principal;
-    struct hf_id principal; /* to whom our sessions are bound, at a service */
-    bool has_mark;
-    struct hf_id mark; /* by_grant: its last bytes end every grant that is made here */
-    struct hf_alarm closing_alarm;
-    bool closing;
-    bool closed;
-    bool in_closing;
-    bool ending_session;
-    int64_t close_by_us;
-    size_t releasing;   /* grants whose release was begun by closing */
-    size_t unconfirmed; /* grants that ended unconfirmed since closing began */
-};
-
-int hf__core_init(struct hf_core *core, const struct hf_core_options *options,
-                  struct hf_error *reterr);
-
+/* NULL: out of memory. */
+struct hf_core *hf__core_new(const struct hf_core_options *options);
 /* No request may be outstanding. Does not free grants and attempts that were handed out. */
 void hf__core_free(struct hf_core *core);
+
+/* What it was made with. The format, the layout and the owner never change. */
+const struct hf_core_options *hf__core_options(const struct hf_core *core);
+/* What is only known later; see the options. */
+void hf__core_set_by_grant(struct hf_core *core, bool ordered);
+void hf__core_set_hints(struct hf_core *core, bool hints);
+void hf__core_forget_line(struct hf_core *core);
 
 /* The hash of a lock's name, as in an op's `frees`; never 0. */
 uint64_t hf__name_hash(struct hf_slice name);
@@ -493,6 +291,8 @@ void hf__core_hint(struct hf_core *core, uint64_t freed, int64_t now_us);
 void hf__core_hint_name(struct hf_core *core, struct hf_slice name, int64_t now_us);
 /* Whether an attempt waits, for which hf__core_hint must be called; if not, this call is enough. */
 bool hf__core_heeds_hint(struct hf_core *core);
+/* Whether an attempt has ever had to wait: hints would help. */
+bool hf__core_wants_hints(const struct hf_core *core);
 /* Copies its arguments. The attempt exists until it has been fetched from `finished`. */
 int hf__core_acquire(struct hf_core *core, const struct hf_want *want, int64_t now_us,
                      struct hf_attempt **ret, struct hf_error *reterr);
@@ -506,9 +306,9 @@ struct hf_release {
 /* False if the lock is no longer held. Of a re-entrant lock, only the count goes down. */
 bool hf__core_release(struct hf_core *core, struct hf_grant *grant, const struct hf_release *how,
                       int64_t now_us);
-/* Stops tracking a lock without releasing it. */
 /* Releases a lock that nobody was told of, unless another actor has renewed it since. */
 bool hf__core_give_back(struct hf_core *core, struct hf_grant *grant, int64_t now_us);
+/* Stops tracking a lock without releasing it. */
 void hf__core_abandon(struct hf_core *core, struct hf_grant *grant, int64_t now_us);
 
 /* Jobs: each ends in `jobs`. */
@@ -542,12 +342,36 @@ int hf__core_session_adopt(struct hf_core *core, const struct hf_id *id, struct 
                            struct hf_job *job, int64_t now_us, struct hf_lease **ret,
                            struct hf_error *reterr);
 void hf__core_leave_all(struct hf_core *core, int64_t now_us);
+void hf__lease_ref(struct hf_lease *lease);
 void hf__lease_unref(struct hf_core *core, struct hf_lease *lease);
+
+/* What is known of an opened session here; the texts are valid as long as it is. */
+struct hf_session_facts {
+    struct hf_id secret; /* what its users show; its id follows from it */
+    const char *owner;
+    const char *instance;
+    int64_t lease_ms;
+    int64_t left_ms; /* how long it is certain to last */
+    bool ended;      /* here; what the record says is another question */
+    bool unused;     /* nothing is promised, held or wanted here */
+};
+void hf__session_facts(const struct hf_lease *session, int64_t now_us,
+                       struct hf_session_facts *ret);
+/* Of one that was adopted. */
+void hf__session_set_secret(struct hf_lease *session, const struct hf_id *secret);
 /* The number of attempts on this lock here. */
 size_t hf__core_queue(const struct hf_core *core, struct hf_slice name);
 /* Walks them, first in line first: `at` is NULL at the start, the result NULL at the end. */
 struct hf_attempt *hf__core_next_in_line(const struct hf_core *core, struct hf_slice name,
                                          const struct hf_attempt *at);
+struct hf_waiting {
+    struct hf_slice owner;
+    struct hf_slice instance;
+    int64_t began_us;
+    const struct hf_id *intent; /* as written into the record; NULL: not written */
+};
+void hf__attempt_waiting(const struct hf_core *core, const struct hf_attempt *attempt,
+                         struct hf_waiting *ret);
 
 /*
  * Acting by grant (adopt.c): for a lock that was acquired by another process, or by this one before
@@ -573,8 +397,12 @@ void hf__core_release_by_grant(struct hf_core *core, const struct hf_by_grant *w
 void hf__core_force(struct hf_core *core, struct hf_slice name, struct hf_slice by,
                     struct hf_slice reason, int64_t timeout_ms, struct hf_job *job, int64_t now_us);
 
-/* Releases everything, then ends the session; `closed` is set when done. */
+/* Releases everything, then ends the session. */
 void hf__core_close(struct hf_core *core, int64_t limit_ms, int64_t now_us);
+bool hf__core_is_closing(const struct hf_core *core);
+bool hf__core_is_closed(const struct hf_core *core);
+/* How many locks ended since then without the store's confirmation. */
+size_t hf__core_unconfirmed(const struct hf_core *core);
 
 /* Learns the store's time from any answer; returns what is known of it. */
 void hf__core_learn_time(struct hf_core *core, const struct hf_answer *answer);
@@ -586,7 +414,6 @@ void hf__core_refuse(struct hf_core *core, const struct hf_error *error, int64_t
 /* Outputs. NULL when there is nothing (more). */
 struct hf_request *hf__core_next_request(struct hf_core *core);
 struct hf_attempt *hf__core_next_finished(struct hf_core *core);
-
 /* Attempts whose report has changed. */
 struct hf_attempt *hf__core_next_report(struct hf_core *core, int64_t now_us,
                                         struct hf_report *ret);
@@ -596,20 +423,12 @@ struct hf_job *hf__core_next_job(struct hf_core *core);
 /* When hf__core_tick is wanted next. */
 int64_t hf__core_next_us(const struct hf_core *core);
 
+void *hf__attempt_user(const struct hf_attempt *attempt);
+/* Of a fetched attempt. */
+void hf__attempt_outcome(const struct hf_attempt *attempt, struct hf_outcome *ret);
 /* A fetched attempt; its grant, if any, is the caller's. */
 void hf__attempt_free(struct hf_core *core, struct hf_attempt *attempt);
 /* An ended grant. */
 void hf__grant_free(struct hf_core *core, struct hf_grant *grant);
-
-/* Who asked for the lock; terminated. */
-struct hf_slice hf__grant_owner(const struct hf_core *core, const struct hf_grant *grant);
-struct hf_slice hf__grant_instance(const struct hf_grant *grant);
-
-/* How long the grant is certain to be held; 0: no longer, or not certain. */
-static inline int64_t hf__grant_left_us(const struct hf_grant *grant, int64_t now_us)
-{
-    if (grant->state != HF_GRANT_HELD || grant->lease->valid_until_us <= now_us) return 0;
-    return grant->lease->valid_until_us - now_us;
-}
 
 #endif

@@ -21,6 +21,58 @@ struct hf_slice hf__grant_instance(const struct hf_grant *grant)
     return hf__slice(grant->owner + grant->owner_len + 1, grant->instance_len);
 }
 
+const char *hf__grant_name(const struct hf_grant *grant)
+{
+    return grant->name->text;
+}
+
+int64_t hf__grant_token(const struct hf_grant *grant)
+{
+    return grant->token;
+}
+
+void *hf__grant_user(const struct hf_grant *grant)
+{
+    return grant->user;
+}
+
+void hf__grant_set_user(struct hf_grant *grant, void *user)
+{
+    grant->user = user;
+}
+
+int64_t hf__grant_left_us(const struct hf_grant *grant, int64_t now_us)
+{
+    if (grant->state != HF_GRANT_HELD || grant->lease->valid_until_us <= now_us) return 0;
+    return grant->lease->valid_until_us - now_us;
+}
+
+bool hf__grant_is_reentered(const struct hf_grant *grant)
+{
+    return grant->entries > 1;
+}
+
+void hf__grant_facts(const struct hf_grant *grant, struct hf_grant_facts *ret)
+{
+    *ret = (struct hf_grant_facts){
+        .name = grant->name->text,
+        .id = grant->id,
+        .token = grant->token,
+        .since_unix_ms = grant->since_unix_ms,
+        .limit = grant->limit,
+        .held = grant->state == HF_GRANT_HELD,
+        .taken_over = grant->taken_over,
+        .ended = grant->state == HF_GRANT_ENDED,
+        .reason = (enum hf_reason)grant->reason,
+        .code = grant->code,
+        .detail = grant->detail,
+    };
+    if (!grant->lease) return;
+    ret->lease_ms = grant->lease->lease_ms;
+    ret->expires_unix_ms = grant->lease->expires_unix_ms;
+    ret->in_session = grant->lease->is_session;
+}
+
 struct hf_grant *hf__grant_new(size_t owner_room)
 {
     struct hf_grant *grant = hf__calloc(1, sizeof *grant + owner_room + 1);

@@ -121,6 +121,11 @@ bool hf__core_heeds_hint(struct hf_core *core)
     return false;
 }
 
+bool hf__core_wants_hints(const struct hf_core *core)
+{
+    return core->wants_hints;
+}
+
 bool hf__hints_are_trusted(const struct hf_core *core, int64_t now_us)
 {
     return core->options.hints && now_us >= core->doubt_until_us;

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "format/mutant.h"
-#include "lock/core.h"
+#include "lock/state.h"
 
 enum { HF_PATIENCE = 4 }; /* how long an adoption may take, in request time-outs */
 

@@ -48,6 +48,11 @@ struct hf_lease *hf__lease_new(struct hf_core *core, bool is_session)
     return lease;
 }
 
+void hf__lease_ref(struct hf_lease *lease)
+{
+    lease->refs++;
+}
+
 void hf__lease_unref(struct hf_core *core, struct hf_lease *lease)
 {
     if (!lease || --lease->refs > 0) return;

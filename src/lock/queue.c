@@ -143,6 +143,17 @@ struct hf_attempt *hf__core_next_in_line(const struct hf_core *core, struct hf_s
     return next == &found->attempts ? NULL : HF_CONTAINER(next, struct hf_attempt, of_name);
 }
 
+void hf__attempt_waiting(const struct hf_core *core, const struct hf_attempt *attempt,
+                         struct hf_waiting *ret)
+{
+    *ret = (struct hf_waiting){
+        .owner = hf__grant_owner(core, attempt->grant),
+        .instance = hf__grant_instance(attempt->grant),
+        .began_us = attempt->began_us,
+        .intent = attempt->has_intent ? &attempt->intent : NULL,
+    };
+}
+
 /* A re-entrant acquire, or one of a lock held here, is decided without asking the store. */
 static void begin(struct hf_core *core, struct hf_attempt *attempt, int64_t now_us)
 {

@@ -69,7 +69,8 @@ static void fill(const struct hf_core *core, const struct hf_attempt *attempt, i
                  struct hf_report *ret)
 {
     const struct hf_name *name = attempt->name;
-    *ret = (struct hf_report){.failures = attempt->failures};
+    *ret = (struct hf_report){
+        .name = hf__name_text(name), .answered = attempt->heard, .failures = attempt->failures};
     put_holder(core, name, ret);
     for (const struct hf_list *at = name->attempts.next; at != &attempt->of_name; at = at->next)
         ret->ahead++;

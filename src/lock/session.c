@@ -237,6 +237,27 @@ void hf__session_drop(struct hf_core *core, const struct hf_id *id, int64_t now_
 
 /* ---- sessions that callers open ---- */
 
+void hf__session_facts(const struct hf_lease *session, int64_t now_us, struct hf_session_facts *ret)
+{
+    bool ended = session->state == HF_LEASE_DEAD || session->leaving;
+    int64_t left_us = session->valid_until_us - now_us;
+    int64_t left_ms = ended || session->dormant || left_us < 0 ? 0 : left_us / 1000;
+    *ret = (struct hf_session_facts){
+        .secret = session->secret,
+        .owner = session->owner,
+        .instance = session->instance,
+        .lease_ms = session->lease_ms,
+        .left_ms = left_ms,
+        .ended = ended,
+        .unused = ended || (left_ms == 0 && hf__list_empty(&session->grants) && !session->wanting),
+    };
+}
+
+void hf__session_set_secret(struct hf_lease *session, const struct hf_id *secret)
+{
+    session->secret = *secret;
+}
+
 bool hf__session_name(struct hf_lease *session, struct hf_slice owner, struct hf_slice instance)
 {
     session->owner = hf__malloc(owner.len + 1 + instance.len + 1);

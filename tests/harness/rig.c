@@ -44,7 +44,8 @@ int rig_add(struct rig *rig, const struct hf_core_options *given)
     options.draw = next_random;
     options.draw_user = &rig->random;
     struct rig_client *client = &rig->clients[rig->client_count];
-    if (hf__core_init(&client->core, &options, NULL) != 0) return -1;
+    client->core = hf__core_new(&options);
+    if (!client->core) return -1;
     return rig->client_count++;
 }
 
@@ -161,12 +162,12 @@ static void answer(struct rig *rig, struct rig_client *client, struct hf_request
     result.received_boot_us = rig->now_us;
     if (!rig->timeless && !client->cut_off)
         result.store = (struct hf_interval){true, EPOCH_US + rig->now_us, EPOCH_US + rig->now_us};
-    hf__core_answer(&client->core, request, &result, rig->now_us);
+    hf__core_answer(client->core, request, &result, rig->now_us);
 }
 
 static bool collect(struct rig *rig, struct rig_client *client)
 {
-    struct hf_core *core = &client->core;
+    struct hf_core *core = client->core;
     struct hf_attempt *attempt;
     struct hf_grant *grant;
     struct hf_job *job;
@@ -215,7 +216,7 @@ void rig_settle(struct rig *rig)
             if (client->dead) continue;
             struct hf_request *request;
             any |= collect(rig, client);
-            if ((request = hf__core_next_request(&client->core))) {
+            if ((request = hf__core_next_request(client->core))) {
                 answer(rig, client, request);
                 any = true;
             }
@@ -233,13 +234,13 @@ void rig_run(struct rig *rig, int64_t ms)
         int64_t next_us = HF_NEVER;
         for (int i = 0; i < rig->client_count; i++) {
             if (rig->clients[i].dead) continue;
-            int64_t at_us = hf__core_next_us(&rig->clients[i].core);
+            int64_t at_us = hf__core_next_us(rig->clients[i].core);
             if (at_us < next_us) next_us = at_us;
         }
         if (next_us > end_us) break;
         if (next_us > rig->now_us) rig->now_us = next_us;
         for (int i = 0; i < rig->client_count; i++) {
-            if (!rig->clients[i].dead) hf__core_tick(&rig->clients[i].core, rig->now_us);
+            if (!rig->clients[i].dead) hf__core_tick(rig->clients[i].core, rig->now_us);
         }
         rig_settle(rig);
     }
@@ -252,13 +253,13 @@ int rig_acquire(struct rig *rig, int client, const char *name, int64_t timeout_m
     struct hf_attempt *attempt;
     rig->clients[client].last_code = 1; /* no result yet */
     rig->clients[client].last_grant = NULL;
-    return hf__core_acquire(&rig->clients[client].core, &want, rig->now_us, &attempt, NULL);
+    return hf__core_acquire(rig->clients[client].core, &want, rig->now_us, &attempt, NULL);
 }
 
 void rig_release(struct rig *rig, int client, struct hf_grant *grant)
 {
     const struct hf_release how = {.reason = HF_REASON_RELEASED};
-    hf__core_release(&rig->clients[client].core, grant, &how, rig->now_us);
+    hf__core_release(rig->clients[client].core, grant, &how, rig->now_us);
 }
 
 void rig_forget_counts(struct rig *rig, int client)
@@ -272,15 +273,15 @@ void rig_free(struct rig *rig)
     for (int i = 0; i < rig->client_count; i++) {
         struct rig_client *client = &rig->clients[i];
         client->dead = client->cut_off = false;
-        hf__core_close(&client->core, 1000, rig->now_us);
+        hf__core_close(client->core, 1000, rig->now_us);
     }
     rig_run(rig, 5000);
     for (int i = 0; i < rig->client_count; i++) {
         struct rig_client *client = &rig->clients[i];
-        CHECK(client->core.closed);
-        CHECK_INT(client->core.outstanding, 0);
-        CHECK_INT(client->core.grant_count, 0);
-        hf__core_free(&client->core);
+        CHECK(client->core->closed);
+        CHECK_INT(client->core->outstanding, 0);
+        CHECK_INT(client->core->grant_count, 0);
+        hf__core_free(client->core);
     }
     for (size_t i = 0; i < RIG_BUCKETS; i++) {
         while (rig->cells[i]) drop(&rig->cells[i]);

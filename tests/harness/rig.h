@@ -6,7 +6,7 @@
 #define HF_TEST_RIG_H
 
 #include "harness/test.h"
-#include "lock/core.h"
+#include "lock/state.h"
 
 enum { RIG_CLIENTS = 3, RIG_BUCKETS = 4096 };
 
@@ -19,7 +19,7 @@ struct rig_cell {
 };
 
 struct rig_client {
-    struct hf_core core;
+    struct hf_core *core;
     bool dead;        /* crashed: nothing of it runs */
     bool cut_off;     /* its requests get no answer: the outcome is unknown */
     bool turned_away; /* … because the store says that it is out of service */

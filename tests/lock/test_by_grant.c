@@ -52,7 +52,7 @@ static int renew_at(struct rig_client *client, const struct hf_grant *grant, int
     struct hf_by_grant by = which(grant, client != c);
     job = (struct hf_job){0};
     client->last_job = 1;
-    hf__core_adopt(&client->core, &by, lease_ms, &job, rig.now_us);
+    hf__core_adopt(client->core, &by, lease_ms, &job, rig.now_us);
     rig_run(&rig, 50);
     return client->last_job;
 }
@@ -61,7 +61,7 @@ static int renew_own(struct rig_client *client, struct hf_grant *grant)
 {
     job = (struct hf_job){0};
     client->last_job = 1;
-    hf__core_ensure(&client->core, grant, 0, &job, rig.now_us);
+    hf__core_ensure(client->core, grant, 0, &job, rig.now_us);
     rig_run(&rig, 50);
     return client->last_job;
 }
@@ -72,7 +72,7 @@ static int release_at(struct rig_client *client, const struct hf_grant *grant)
     struct hf_by_grant by = which(grant, false);
     job = (struct hf_job){0};
     client->last_job = 1;
-    hf__core_release_by_grant(&client->core, &by, &how, &job, rig.now_us);
+    hf__core_release_by_grant(client->core, &by, &how, &job, rig.now_us);
     rig_run(&rig, 50);
     return client->last_job;
 }
@@ -176,7 +176,7 @@ static void somebody_elses_grant_does_nothing(void)
     CHECK_INT(release_at(b, &other), HF_ERR_LOST);
     struct hf_by_grant by = which(a->last_grant, true);
     by.owner = HF_LIT("mallory");
-    hf__core_adopt(&b->core, &by, 0, &job, rig.now_us);
+    hf__core_adopt(b->core, &by, 0, &job, rig.now_us);
     rig_settle(&rig);
     CHECK_INT(b->last_job, HF_ERR_LOST);
     CHECK_INT(try_at(1), HF_ERR_HELD);
@@ -200,7 +200,7 @@ static void a_lost_answer_is_resolved(void)
     struct hf_by_grant by = which(grant, true);
     job = (struct hf_job){0};
     b->last_job = 1;
-    hf__core_adopt(&b->core, &by, 0, &job, rig.now_us);
+    hf__core_adopt(b->core, &by, 0, &job, rig.now_us);
     b->cut_off = true;
     rig_run(&rig, 300);
     b->cut_off = false;
@@ -216,7 +216,7 @@ static void only_the_one_who_was_found_is_forced(void)
     CHECK_INT(rig_acquire(&rig, 2, "space:job", HF_NEVER, 0), 0);
     c->last_code = 1;
     job = (struct hf_job){0};
-    hf__core_force(&b->core, HF_LIT("space:job"), HF_LIT("operator"), HF_LIT("a test"), 60000, &job,
+    hf__core_force(b->core, HF_LIT("space:job"), HF_LIT("operator"), HF_LIT("a test"), 60000, &job,
                    rig.now_us);
     rig_run(&rig, 5000);
     CHECK_INT(b->last_job, 0);
@@ -233,7 +233,7 @@ static void readers_keep_their_lease(void)
     CHECK_INT(renew_at(b, grant, LEASE_MS + 100), HF_ERR_UNSUPPORTED);
     CHECK_INT(renew_at(b, grant, LEASE_MS), 0);
     job = (struct hf_job){0};
-    hf__core_ensure(&a->core, grant, LEASE_MS - 10, &job, rig.now_us);
+    hf__core_ensure(a->core, grant, LEASE_MS - 10, &job, rig.now_us);
     rig_settle(&rig);
     CHECK_INT(a->last_job, HF_ERR_UNSUPPORTED); /* with its margin that is longer than the lease */
     CHECK_INT(release_at(c, grant), 0);
@@ -284,14 +284,14 @@ static void live_through_it(void)
         if (a->last_grant) {
             const struct hf_grant copy = *a->last_grant;
             struct hf_by_grant by = which(&copy, true);
-            hf__core_adopt(&b->core, &by, 20000, &jobs[0], rig.now_us);
+            hf__core_adopt(b->core, &by, 20000, &jobs[0], rig.now_us);
             rig_run(&rig, 3000);
             by.keep = false;
-            hf__core_adopt(&b->core, &by, 0, &jobs[1], rig.now_us);
-            hf__core_force(&a->core, HF_LIT("space:other"), HF_LIT("me"), HF_LIT("why"), 3000,
+            hf__core_adopt(b->core, &by, 0, &jobs[1], rig.now_us);
+            hf__core_force(a->core, HF_LIT("space:other"), HF_LIT("me"), HF_LIT("why"), 3000,
                            &jobs[2], rig.now_us);
             rig_run(&rig, 9000); /* what a had is over, and b keeps it */
-            hf__core_release_by_grant(&b->core, &by, &how, &jobs[3], rig.now_us);
+            hf__core_release_by_grant(b->core, &by, &how, &jobs[3], rig.now_us);
             rig_run(&rig, 60000);
             CHECK_INT(b->jobs, 3);
             CHECK_INT(a->jobs, 1);

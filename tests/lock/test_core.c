@@ -115,7 +115,7 @@ TEST(those_who_wait_here_are_served_in_their_order)
     for (int i = 0; i < WAITERS; i++) {
         struct hf_want want = {.name = HF_LIT("job"), .timeout_ms = HF_NEVER, .user = &order[i]};
         struct hf_attempt *attempt;
-        CHECK_INT(hf__core_acquire(&a->core, &want, rig.now_us, &attempt, NULL), 0);
+        CHECK_INT(hf__core_acquire(a->core, &want, rig.now_us, &attempt, NULL), 0);
     }
     for (int i = 0; i < WAITERS; i++) {
         rig_release(&rig, 0, grant);
@@ -145,7 +145,7 @@ TEST(on_an_ordered_store_the_next_try_follows_a_release_at_once)
     rig_run(&rig, 5);
     rig_forget_counts(&rig, 0);
     rig_release(&rig, 0, grant);
-    CHECK_INT(requests_of(&a->core), 2);
+    CHECK_INT(requests_of(a->core), 2);
     rig_settle(&rig);
     CHECK_INT(a->last_code, 0);
     CHECK_INT(a->total, 2);
@@ -195,13 +195,13 @@ TEST(a_confirmation_that_comes_after_the_end_revives_nothing)
     start(NULL, NULL);
     struct hf_grant *grant = take(0, "job", 0);
     rig.now_us += 2500000;
-    hf__core_tick(&a->core, rig.now_us);
-    struct hf_request *renewal = hf__core_next_request(&a->core);
+    hf__core_tick(a->core, rig.now_us);
+    struct hf_request *renewal = hf__core_next_request(a->core);
     CHECK(renewal && renewal->kind == HF_REQUEST_RENEW);
     rig.now_us += 7400000;
     CHECK_INT(hf__grant_left_us(grant, rig.now_us), 0);
     struct hf_answer good = {.received_boot_us = rig.now_us};
-    hf__core_answer(&a->core, renewal, &good, rig.now_us);
+    hf__core_answer(a->core, renewal, &good, rig.now_us);
     rig_settle(&rig);
     CHECK_INT(a->finals, 1);
     CHECK_INT(a->last_reason, HF_REASON_EXPIRED);
@@ -494,7 +494,7 @@ TEST(a_record_that_shows_a_holder_is_no_licence_to_take_it)
     CHECK_INT(rig_acquire(&rig, 1, "job", 3000, 0), 0);
     CHECK_INT(rig_acquire(&rig, 1, "job", HF_NEVER, 0), 0);
     rig_run(&rig, 9000);
-    CHECK_INT(b->core.grant_count, 0);
+    CHECK_INT(b->core->grant_count, 0);
     CHECK_INT(a->finals, 0);
     rig_free(&rig);
 }
@@ -507,7 +507,7 @@ TEST(a_grant_whose_answer_was_lost_is_recognized)
     CHECK_INT(rig_acquire(&rig, 0, "job", 5000, 0), 0);
     int64_t sent_us = rig.now_us;
     /* It lands; the answer does not. */
-    struct hf_request *request = hf__core_next_request(&a->core);
+    struct hf_request *request = hf__core_next_request(a->core);
     CHECK_INT(request->kind, HF_REQUEST_TRY);
     struct hf_arena arena = {0};
     struct hf_item item;
@@ -516,7 +516,7 @@ TEST(a_grant_whose_answer_was_lost_is_recognized)
     rig.now_us += 1000000;
     struct hf_answer lost = {.received_boot_us = rig.now_us};
     lost.code = hf__error_set(&lost.error, HF_ERR_OUTCOME_UNKNOWN, "lost");
-    hf__core_answer(&a->core, request, &lost, rig.now_us);
+    hf__core_answer(a->core, request, &lost, rig.now_us);
     rig_run(&rig, 500);
     CHECK_INT(a->last_code, 0);
     CHECK_INT(a->last_grant->lease->valid_until_us, sent_us + 9900000);
@@ -529,8 +529,8 @@ TEST(a_cancelled_attempt_gives_back_what_it_got)
     start(NULL, NULL);
     struct hf_want want = {.name = HF_LIT("job"), .timeout_ms = HF_NEVER};
     struct hf_attempt *attempt;
-    CHECK_INT(hf__core_acquire(&a->core, &want, rig.now_us, &attempt, NULL), 0);
-    hf__core_cancel(&a->core, attempt, rig.now_us); /* the try is on its way */
+    CHECK_INT(hf__core_acquire(a->core, &want, rig.now_us, &attempt, NULL), 0);
+    hf__core_cancel(a->core, attempt, rig.now_us); /* the try is on its way */
     rig_settle(&rig);
     CHECK_INT(a->last_code, HF_ERR_CANCELLED);
     take(1, "job", 0);
@@ -548,8 +548,8 @@ TEST(what_awslabs_and_fail_open_give_back_is_free_at_once)
         start(&options, &options);
         struct hf_want want = {.name = HF_LIT("job"), .timeout_ms = HF_NEVER};
         struct hf_attempt *attempt;
-        CHECK_INT(hf__core_acquire(&a->core, &want, rig.now_us, &attempt, NULL), 0);
-        hf__core_cancel(&a->core, attempt, rig.now_us);
+        CHECK_INT(hf__core_acquire(a->core, &want, rig.now_us, &attempt, NULL), 0);
+        hf__core_cancel(a->core, attempt, rig.now_us);
         rig_settle(&rig);
         take(1, "job", 0);
         rig_free(&rig);
@@ -643,7 +643,7 @@ static struct hf_attempt *wait_and_report(int client, const char *name, int64_t 
     struct hf_attempt *attempt = NULL;
     struct rig_client *at = &rig.clients[client];
     at->last_code = 1;
-    CHECK_INT(hf__core_acquire(&at->core, &want, rig.now_us, &attempt, NULL), 0);
+    CHECK_INT(hf__core_acquire(at->core, &want, rig.now_us, &attempt, NULL), 0);
     return attempt;
 }
 
@@ -714,11 +714,11 @@ TEST(a_store_that_never_answers_in_time_is_not_called_a_holder)
     b->dead = true; /* its requests are not even answered */
     wait_and_report(1, "job", 1000);
     rig_run(&rig, 500);
-    hf__core_tick(&b->core, rig.now_us + 600000);
-    struct hf_attempt *attempt = hf__core_next_finished(&b->core);
+    hf__core_tick(b->core, rig.now_us + 600000);
+    struct hf_attempt *attempt = hf__core_next_finished(b->core);
     CHECK(attempt);
     CHECK_INT(attempt->code, HF_ERR_UNREACHABLE);
-    hf__attempt_free(&b->core, attempt);
+    hf__attempt_free(b->core, attempt);
     rig_free(&rig);
 }
 
@@ -739,7 +739,7 @@ TEST(a_hint_saves_a_poll)
     rig_release(&rig, 0, grant);
     rig_settle(&rig);
     CHECK_INT(b->last_code, 1);
-    hf__core_hint(&b->core, 0, rig.now_us);
+    hf__core_hint(b->core, 0, rig.now_us);
     rig_run(&rig, 2);
     CHECK_INT(b->last_code, 0);
     rig_free(&rig);
@@ -759,12 +759,12 @@ TEST(a_hint_about_one_lock_is_for_its_waiters)
     rig_release(&rig, 0, grants[0]);
     rig_settle(&rig);
     rig_forget_counts(&rig, 1);
-    hf__core_hint_name(&b->core, HF_LIT("two"), rig.now_us);
-    hf__core_hint_name(&b->core, HF_LIT("three"), rig.now_us);
+    hf__core_hint_name(b->core, HF_LIT("two"), rig.now_us);
+    hf__core_hint_name(b->core, HF_LIT("three"), rig.now_us);
     rig_run(&rig, 2);
     CHECK_INT(b->total, 1); /* of the one that waits for it */
     CHECK_INT(b->last_code, 1);
-    hf__core_hint_name(&b->core, HF_LIT("one"), rig.now_us);
+    hf__core_hint_name(b->core, HF_LIT("one"), rig.now_us);
     rig_run(&rig, 2);
     CHECK_INT(b->last_code, 0);
     rig_free(&rig);
@@ -802,9 +802,9 @@ static void start_in_line(bool is_first)
     options.period_ms = 0;
     options.lease_ms = 1000000;
     start(&options, NULL);
-    b->core.options.hints = true;
-    b->core.options.poll_limit_ms = 60000;
-    b->core.options.line =
+    b->core->options.hints = true;
+    b->core->options.poll_limit_ms = 60000;
+    b->core->options.line =
         (struct hf_line){.join = join_line, .leave = leave_line, .is_first = is_first_in_line};
     first_in_line = is_first;
     in_line = 0;
@@ -820,7 +820,7 @@ TEST(an_attempt_that_is_not_first_in_line_lets_others_go_ahead)
     CHECK_INT(b->requests[HF_REQUEST_TRY], 0);
     CHECK_INT(in_line, 1);
     first_in_line = true;
-    hf__core_hint(&b->core, 0, rig.now_us);
+    hf__core_hint(b->core, 0, rig.now_us);
     rig_run(&rig, 2);
     CHECK_INT(b->last_code, 0);
     CHECK_INT(in_line, 0);
@@ -834,10 +834,10 @@ TEST(who_is_first_in_line_tries_for_what_is_being_freed_without_looking)
     CHECK_INT(rig_acquire(&rig, 1, "job", HF_NEVER, 0), 0);
     rig_run(&rig, 500);
     rig_forget_counts(&rig, 1);
-    hf__core_hint(&b->core, hf__name_hash(HF_LIT("other")), rig.now_us);
+    hf__core_hint(b->core, hf__name_hash(HF_LIT("other")), rig.now_us);
     rig_run(&rig, 2);
     CHECK_INT(b->total, 0);
-    hf__core_hint(&b->core, hf__name_hash(HF_LIT("job")), rig.now_us); /* too early */
+    hf__core_hint(b->core, hf__name_hash(HF_LIT("job")), rig.now_us); /* too early */
     rig_run(&rig, 2);
     CHECK_INT(b->requests[HF_REQUEST_TRY], 1);
     CHECK_INT(b->last_code, 1);
@@ -846,11 +846,11 @@ TEST(who_is_first_in_line_tries_for_what_is_being_freed_without_looking)
     rig_run(&rig, 20);
     rig_forget_counts(&rig, 1);
     first_in_line = false;
-    hf__core_hint(&b->core, hf__name_hash(HF_LIT("job")), rig.now_us);
+    hf__core_hint(b->core, hf__name_hash(HF_LIT("job")), rig.now_us);
     rig_run(&rig, 2);
     CHECK_INT(b->total, 0); /* whoever is first tries */
     first_in_line = true;
-    hf__core_hint(&b->core, hf__name_hash(HF_LIT("job")), rig.now_us);
+    hf__core_hint(b->core, hf__name_hash(HF_LIT("job")), rig.now_us);
     rig_run(&rig, 2);
     CHECK_INT(b->last_code, 0);
     CHECK_INT(b->requests[HF_REQUEST_READ], 0);
@@ -892,10 +892,10 @@ TEST(a_cancelled_wait_leaves_the_line)
     struct hf_attempt *attempt;
     take(0, "job", 0);
     const struct hf_want want = {.name = HF_LIT("job"), .timeout_ms = HF_NEVER};
-    CHECK_INT(hf__core_acquire(&b->core, &want, rig.now_us, &attempt, NULL), 0);
+    CHECK_INT(hf__core_acquire(b->core, &want, rig.now_us, &attempt, NULL), 0);
     rig_settle(&rig);
     CHECK_INT(in_line, 1);
-    hf__core_cancel(&b->core, attempt, rig.now_us);
+    hf__core_cancel(b->core, attempt, rig.now_us);
     rig_settle(&rig);
     CHECK_INT(in_line, 0);
     rig_free(&rig);
@@ -923,7 +923,7 @@ TEST(a_hint_reaches_a_crowd_in_turns)
         unsigned before = b->finished;
         rig_release(&rig, 0, grants[i]);
         rig_settle(&rig);
-        hf__core_hint(&b->core, 0, rig.now_us); /* one, and no more */
+        hf__core_hint(b->core, 0, rig.now_us); /* one, and no more */
         rig_run(&rig, 1000);
         CHECK_INT(b->finished, before + 1);
     }
@@ -940,9 +940,9 @@ TEST(a_hint_that_comes_while_a_request_is_out_is_not_forgotten)
     CHECK_INT(rig_acquire(&rig, 1, "job", HF_NEVER, 0), 0);
     rig_run(&rig, 60000);
     b->dead = true; /* its request is sent, and its answer, of before the release, is on its way */
-    hf__core_hint(&b->core, 0, rig.now_us);
-    hf__core_tick(&b->core, rig.now_us + 1000);
-    struct hf_request *request = hf__core_next_request(&b->core);
+    hf__core_hint(b->core, 0, rig.now_us);
+    hf__core_tick(b->core, rig.now_us + 1000);
+    struct hf_request *request = hf__core_next_request(b->core);
     CHECK(request && request->kind == HF_REQUEST_READ);
     struct hf_answer answer = {.received_boot_us = rig.now_us + 1000, .has_item = true};
     const char *record = rig_show(&rig, &request->arena, "job");
@@ -950,8 +950,8 @@ TEST(a_hint_that_comes_while_a_request_is_out_is_not_forgotten)
     rig_release(&rig, 0, grant);
     rig_settle(&rig);
     rig.now_us += 2000;
-    hf__core_hint(&b->core, 0, rig.now_us);
-    hf__core_answer(&b->core, request, &answer, rig.now_us);
+    hf__core_hint(b->core, 0, rig.now_us);
+    hf__core_answer(b->core, request, &answer, rig.now_us);
     b->dead = false;
     CHECK_INT(b->last_code, 1);
     rig_run(&rig, 50);
@@ -984,7 +984,7 @@ TEST(a_hint_does_not_take_away_the_deadline_of_who_waits_for_a_session)
     b->cut_off = true;
     for (int i = 0; i < 700; i++) {
         rig_run(&rig, 100);
-        hf__core_hint(&b->core, 0, rig.now_us);
+        hf__core_hint(b->core, 0, rig.now_us);
     }
     rig_settle(&rig);
     CHECK(b->last_code != 1);
@@ -1019,7 +1019,7 @@ TEST(hints_for_nothing_cost_little)
     rig_run(&rig, 1000);
     rig_forget_counts(&rig, 1);
     for (int i = 0; i < 1000; i++) {
-        hf__core_hint(&b->core, 0, rig.now_us);
+        hf__core_hint(b->core, 0, rig.now_us);
         rig_run(&rig, 1);
     }
     CHECK(b->total > 20 && b->total < 80);
@@ -1044,11 +1044,11 @@ TEST(what_is_on_the_way_when_a_client_closes_is_given_back)
 {
     start(NULL, NULL);
     CHECK_INT(rig_acquire(&rig, 0, "job", HF_NEVER, 0), 0);
-    hf__core_close(&a->core, 5000, rig.now_us);
-    CHECK(!a->core.closed);
+    hf__core_close(a->core, 5000, rig.now_us);
+    CHECK(!a->core->closed);
     rig_settle(&rig);
     rig_run(&rig, 100);
-    CHECK(a->core.closed);
+    CHECK(a->core->closed);
     CHECK_INT(a->last_code, HF_ERR_CLOSED);
     take(1, "job", 0);
     rig_free(&rig);
@@ -1076,8 +1076,8 @@ TEST(who_wants_more_of_a_lock_that_ends_is_told)
     start(&options, NULL);
     struct hf_grant *grant = take(0, "job", 0);
     struct hf_job job = {0};
-    hf__core_ensure(&a->core, grant, 60000, &job, rig.now_us);
-    hf__core_abandon(&a->core, grant, rig.now_us);
+    hf__core_ensure(a->core, grant, 60000, &job, rig.now_us);
+    hf__core_abandon(a->core, grant, rig.now_us);
     rig_settle(&rig);
     CHECK_INT(a->jobs, 1);
     CHECK_INT(a->last_job, HF_ERR_LOST);
@@ -1098,7 +1098,7 @@ TEST(an_operator_can_take_many_locks_from_one_session)
     for (int i = 0; i < LOCKS; i++) {
         snprintf(name, sizeof name, "job%d", i);
         jobs[i] = (struct hf_job){0};
-        hf__core_force(&b->core, hf__slice_str(name), HF_LIT("boss"), HF_LIT("all of them"), 60000,
+        hf__core_force(b->core, hf__slice_str(name), HF_LIT("boss"), HF_LIT("all of them"), 60000,
                        &jobs[i], rig.now_us);
     }
     rig_run(&rig, 2600); /* the next renewal obeys them all */
@@ -1139,7 +1139,7 @@ TEST(a_reentrant_attempt_that_waited_for_the_first_comes_in_too)
     struct hf_attempt *attempts[3];
     struct hf_want want = {.name = HF_LIT("job"), .timeout_ms = 1000, .reentrant = true};
     for (int i = 0; i < 3; i++)
-        CHECK_INT(hf__core_acquire(&a->core, &want, rig.now_us, &attempts[i], NULL), 0);
+        CHECK_INT(hf__core_acquire(a->core, &want, rig.now_us, &attempts[i], NULL), 0);
     rig_settle(&rig);
     CHECK_INT(a->finished, 4);
     CHECK_INT(a->last_code, 0);
@@ -1161,14 +1161,14 @@ TEST(two_who_try_to_share_at_once_both_come_in)
     rig_settle(&rig);
     CHECK_INT(a->finished, 3);
     CHECK_INT(a->last_code, 0);
-    CHECK_INT(a->core.grant_count, 2);
+    CHECK_INT(a->core->grant_count, 2);
     /* Of two who try to have it alone, one does; the other does not wait. */
     CHECK_INT(rig_acquire(&rig, 1, "job", 0, 0), 0);
     CHECK_INT(rig_acquire(&rig, 1, "job", 0, 0), 0);
     rig_settle(&rig);
     CHECK_INT(b->finished, 3);
     CHECK_INT(b->last_code, HF_ERR_HELD);
-    CHECK_INT(b->core.grant_count, 1);
+    CHECK_INT(b->core->grant_count, 1);
     rig_free(&rig);
 }
 
@@ -1245,7 +1245,7 @@ TEST(an_idle_session_is_ended)
     start(&options, NULL);
     rig_release(&rig, 0, take(0, "job", 0));
     rig_run(&rig, 30000);
-    CHECK(!a->core.session);
+    CHECK(!a->core->session);
     rig_forget_counts(&rig, 0);
     rig_run(&rig, 30000);
     CHECK_INT(a->total, 0);
@@ -1270,7 +1270,7 @@ static void live_through_it(void)
         rig_run(&rig, 6000);
         if (a->last_grant) rig_release(&rig, 0, a->last_grant);
         struct hf_job job = {0};
-        hf__core_force(&b->core, HF_LIT("two"), HF_LIT("me"), HF_LIT("why not"), 20000, &job,
+        hf__core_force(b->core, HF_LIT("two"), HF_LIT("me"), HF_LIT("why not"), 20000, &job,
                        rig.now_us);
         rig_run(&rig, 20000);
         CHECK(b->jobs == 1);

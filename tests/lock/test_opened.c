@@ -36,7 +36,7 @@ static struct hf_lease *open_session(struct hf_job *job, int64_t lease_ms)
     struct hf_lease *session;
     unsigned jobs = a->jobs;
     CHECK_INT(hf__core_session_open(
-                  &a->core,
+                  a->core,
                   &(struct hf_session_want){.owner = HF_LIT("alice"), .lease_ms = lease_ms}, job,
                   rig.now_us, &session, NULL),
               0);
@@ -51,7 +51,7 @@ static void want(struct hf_want given)
     struct hf_attempt *attempt;
     a->last_code = 1;
     a->last_grant = NULL;
-    CHECK_INT(hf__core_acquire(&a->core, &given, rig.now_us, &attempt, NULL), 0);
+    CHECK_INT(hf__core_acquire(a->core, &given, rig.now_us, &attempt, NULL), 0);
     rig_settle(&rig);
 }
 
@@ -99,7 +99,7 @@ TEST(one_request_renews_any_number_of_locks)
     rig_forget_counts(&rig, 0);
     for (int i = 0; i < 20; i++) {
         rig_run(&rig, 1000);
-        hf__core_session_ensure(&a->core, session, 2900, &renewal[i], rig.now_us);
+        hf__core_session_ensure(a->core, session, 2900, &renewal[i], rig.now_us);
         rig_settle(&rig);
         CHECK_INT(a->last_job, 0);
     }
@@ -124,7 +124,7 @@ TEST(closing_releases_and_hands_over)
     rig_settle(&rig);
     CHECK_INT(a->last_code, 1); /* waits */
     rig_forget_counts(&rig, 0);
-    hf__core_session_close(&a->core, session, &closing, rig.now_us);
+    hf__core_session_close(a->core, session, &closing, rig.now_us);
     rig_settle(&rig);
     CHECK_INT(a->last_job, 0);
     CHECK_INT(a->finals, 2);
@@ -162,10 +162,10 @@ TEST(an_ended_session_takes_no_more_locks)
     rig_run(&rig, 1000);
     want((struct hf_want){.name = HF_LIT("job"), .session = session});
     CHECK_INT(a->last_code, HF_ERR_LOST);
-    hf__core_session_ensure(&a->core, session, 900, &again, rig.now_us);
+    hf__core_session_ensure(a->core, session, 900, &again, rig.now_us);
     rig_settle(&rig);
     CHECK_INT(a->last_job, HF_ERR_LOST);
-    hf__lease_unref(&a->core, session);
+    hf__lease_unref(a->core, session);
     rig_free(&rig);
 }
 
@@ -177,13 +177,13 @@ TEST(what_is_left_stays_held_until_its_lease_ends)
     take_in(session, "kept", 0);
     want((struct hf_want){.name = HF_LIT("own"), .lease_ms = 3000});
     CHECK_INT(a->last_code, 0);
-    hf__core_leave_all(&a->core, rig.now_us);
+    hf__core_leave_all(a->core, rig.now_us);
     rig_settle(&rig);
     CHECK_INT(a->finals, 2);
     CHECK_INT(a->last_reason, HF_REASON_ABANDONED);
-    hf__core_close(&a->core, 5000, rig.now_us);
+    hf__core_close(a->core, 5000, rig.now_us);
     rig_settle(&rig);
-    CHECK(a->core.closed);
+    CHECK(a->core->closed);
     a->dead = true;
     rig_run(&rig, 2500);
     CHECK_INT(try_as_other("kept"), HF_ERR_HELD);
@@ -201,10 +201,10 @@ TEST(a_job_of_a_session_ends_also_when_the_client_does)
     start(NULL);
     a->cut_off = true;
     CHECK_INT(hf__core_session_open(
-                  &a->core, &(struct hf_session_want){.owner = HF_LIT("alice"), .lease_ms = 3000},
+                  a->core, &(struct hf_session_want){.owner = HF_LIT("alice"), .lease_ms = 3000},
                   &opening, rig.now_us, &session, NULL),
               0);
-    hf__core_close(&a->core, 100, rig.now_us);
+    hf__core_close(a->core, 100, rig.now_us);
     rig_run(&rig, 5000);
     CHECK_INT(a->jobs, 1);
     CHECK(a->last_job != 0);
@@ -220,7 +220,7 @@ TEST(whose_it_is_stands_in_the_record_and_in_what_is_asked_of_it)
     CHECK(strstr(rig_show(&rig, &arena, "job"), "\"ownerName\":{\"S\":\"carol\"}"));
     struct hf_job renewal = {0};
     rig_run(&rig, 1000);
-    hf__core_ensure(&a->core, a->last_grant, 2900, &renewal, rig.now_us);
+    hf__core_ensure(a->core, a->last_grant, 2900, &renewal, rig.now_us);
     rig_settle(&rig);
     CHECK_INT(a->last_job, 0);
     CHECK(strstr(rig_show(&rig, &arena, "job"), "carol"));
@@ -274,8 +274,8 @@ TEST(a_lock_that_comes_while_its_session_is_closed_is_given_back)
     start(NULL);
     struct hf_lease *session = open_session(&opening, 60000);
     struct hf_want given = {.name = HF_LIT("job"), .timeout_ms = 5000, .session = session};
-    CHECK_INT(hf__core_acquire(&a->core, &given, rig.now_us, &attempt, NULL), 0);
-    hf__core_session_close(&a->core, session, &closing, rig.now_us); /* its write is on the way */
+    CHECK_INT(hf__core_acquire(a->core, &given, rig.now_us, &attempt, NULL), 0);
+    hf__core_session_close(a->core, session, &closing, rig.now_us); /* its write is on the way */
     rig_run(&rig, 5000);
     CHECK(a->last_code != 0);
     CHECK_INT(a->last_job, 0);
@@ -291,13 +291,13 @@ TEST(a_session_can_be_taken_up_elsewhere_even_if_opening_it_is_the_first_request
     session = open_session(&opening, 3000);
     CHECK_INT(a->requests[HF_REQUEST_SESSION], 1);
     CHECK(session->expires_unix_ms > 0 || session->pending_expires_unix_ms > 0);
-    CHECK_INT(hf__core_session_adopt(&b->core, &session->id, HF_LIT("alice"), &adopting, rig.now_us,
+    CHECK_INT(hf__core_session_adopt(b->core, &session->id, HF_LIT("alice"), &adopting, rig.now_us,
                                      &adopted, NULL),
               0);
     rig_settle(&rig);
     CHECK_INT(b->last_job, 0);
     CHECK(adopted->valid_until_us > rig.now_us + 2900 * 1000);
-    hf__lease_unref(&b->core, adopted);
+    hf__lease_unref(b->core, adopted);
     rig_free(&rig);
 }
 

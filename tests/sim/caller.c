@@ -158,7 +158,7 @@ static void answer(struct sim_call *call, int code, const struct hf_confirmed *c
     struct sim_world *world = call->caller->world;
     struct sim_client *client = call->client;
     client->serving--;
-    hf__lease_unref(&client->core, call->session);
+    hf__lease_unref(client->core, call->session);
     if (call->over) return;
     if (!world->draining && sim_chance(world, world->loss_percent)) {
         sim_trace(world, "   (the answer to caller%d gets lost)", call->caller->index);
@@ -236,7 +236,7 @@ void sim_entry_event(struct sim_client *client, struct hf_grant *grant)
         int code = released ? 0 : lost ? HF_ERR_LOST : HF_ERR_OUTCOME_UNKNOWN;
         answer(entry->releasing, code, NULL);
     }
-    hf__grant_free(&client->core, grant);
+    hf__grant_free(client->core, grant);
 }
 
 static struct hf_by_grant which(const struct sim_call *call)
@@ -258,8 +258,8 @@ static void by_record(struct sim_call *call, int64_t now_us)
     const struct hf_release how = {.reason = HF_REASON_RELEASED};
     sim_memory_fails(client->world, client->world->draining ? 0 : client->world->memory);
     if (call->kind != SIM_CALL_RELEASE)
-        hf__core_adopt(&client->core, &by, call->lease_ms, &call->job, now_us);
-    else hf__core_release_by_grant(&client->core, &by, &how, &call->job, now_us);
+        hf__core_adopt(client->core, &by, call->lease_ms, &call->job, now_us);
+    else hf__core_release_by_grant(client->core, &by, &how, &call->job, now_us);
     sim_memory_fails(client->world, 0);
 }
 
@@ -279,7 +279,7 @@ static void serve_renew(struct sim_call *call, int64_t now_us)
     int64_t lease_ms = call->lease_ms > lease->lease_ms ? call->lease_ms : lease->lease_ms;
     int64_t at_least_ms = lease_ms - lease_ms / 100 - 1;
     if (call->kind == SIM_CALL_REPEAT) at_least_ms = 0;
-    hf__core_ensure(&client->core, entry->grant, at_least_ms, &call->job, now_us);
+    hf__core_ensure(client->core, entry->grant, at_least_ms, &call->job, now_us);
 }
 
 static void serve_release(struct sim_call *call, int64_t now_us)
@@ -290,7 +290,7 @@ static void serve_release(struct sim_call *call, int64_t now_us)
     if (entry && entry->grant->state == HF_GRANT_HELD) {
         struct hf_grant *grant = entry->grant;
         entry->releasing = call;
-        if (hf__core_release(&client->core, grant, &how, now_us)) return;
+        if (hf__core_release(client->core, grant, &how, now_us)) return;
         entry->releasing = NULL;
     }
     by_record(call, now_us);
@@ -311,7 +311,7 @@ static void acquire(struct sim_call *call, int64_t now_us)
         .user = call,
     };
     struct hf_error error;
-    if (hf__core_acquire(&call->client->core, &want, now_us, &call->attempt, &error) != 0)
+    if (hf__core_acquire(call->client->core, &want, now_us, &call->attempt, &error) != 0)
         answer(call, error.code, NULL);
 }
 
@@ -319,7 +319,8 @@ static struct hf_lease *find_session(struct sim_client *client, const struct hf_
 {
     struct hf_id id;
     hf__id_of_secret(secret, &id);
-    for (struct hf_list *at = client->core.opened.next; at != &client->core.opened; at = at->next) {
+    for (struct hf_list *at = client->core->opened.next; at != &client->core->opened;
+         at = at->next) {
         struct hf_lease *session = HF_CONTAINER(at, struct hf_lease, of_opened);
         if (hf__id_eq(&session->id, &id)) return session;
     }
@@ -336,7 +337,7 @@ static void serve_session(struct sim_call *call, int64_t now_us)
         const struct hf_session_want want = {.owner = HF_LIT("callers"),
                                              .lease_ms = call->lease_ms};
         int code =
-            hf__core_session_open(&client->core, &want, &call->job, now_us, &call->session, &error);
+            hf__core_session_open(client->core, &want, &call->job, now_us, &call->session, &error);
         if (code == 0) call->session->refs++;
         else answer(call, code, NULL);
         return;
@@ -349,7 +350,7 @@ static void serve_session(struct sim_call *call, int64_t now_us)
             return;
         }
         hf__id_of_secret(&caller->session, &id);
-        int code = hf__core_session_adopt(&client->core, &id, HF_LIT("callers"), &call->job, now_us,
+        int code = hf__core_session_adopt(client->core, &id, HF_LIT("callers"), &call->job, now_us,
                                           &call->session, &error);
         if (code != 0) answer(call, code, NULL);
         return;
@@ -360,10 +361,10 @@ static void serve_session(struct sim_call *call, int64_t now_us)
         acquire(call, now_us);
     } else if (call->kind == SIM_CALL_END_SESSION) {
         call->session_ready = true;
-        hf__core_session_close(&client->core, known, &call->job, now_us);
+        hf__core_session_close(client->core, known, &call->job, now_us);
     } else {
         call->session_ready = true;
-        hf__core_session_ensure(&client->core, known, known->lease_ms - known->lease_ms / 100 - 1,
+        hf__core_session_ensure(client->core, known, known->lease_ms - known->lease_ms / 100 - 1,
                                 &call->job, now_us);
     }
 }
@@ -408,19 +409,19 @@ void sim_call_acquired(struct sim_client *client, struct hf_attempt *attempt)
     if (code == HF_ERR_HELD && attempt->repeats && !call->over) {
         call->grant = attempt->repeated;
         call->repeats = call->asked_record = true;
-        hf__attempt_free(&client->core, attempt);
+        hf__attempt_free(client->core, attempt);
         call->job = (struct hf_job){.user = call, .calls_back = true};
         struct hf_by_grant by = which(call);
-        hf__core_adopt(&client->core, &by, 0, &call->job, now_us);
+        hf__core_adopt(client->core, &by, 0, &call->job, now_us);
         return;
     }
-    hf__attempt_free(&client->core, attempt);
+    hf__attempt_free(client->core, attempt);
     if (grant) {
         client->world->grants++;
         list_entry(client, grant);
         call->grant = grant->id;
         if (call->over) { /* nobody to tell: it is given back */
-            hf__core_give_back(&client->core, grant, now_us);
+            hf__core_give_back(client->core, grant, now_us);
             answer(call, 0, NULL);
             return;
         }
@@ -449,8 +450,7 @@ void sim_call_done(struct sim_client *client, struct hf_job *job)
             return;
         }
         if (job->code == HF_ERR_LOST && call->session_ready && call->kind != SIM_CALL_END_SESSION) {
-            hf__lease_unref(&client->core,
-                            call->session); /* lost here: what does the record say? */
+            hf__lease_unref(client->core, call->session); /* lost here: what does the record say? */
             call->session = NULL;
             call->session_ready = false;
             call->job = (struct hf_job){.user = call, .calls_back = true};

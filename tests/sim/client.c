@@ -29,13 +29,13 @@ void sim_client_tick(struct sim_client *client)
     if (sim_chance(client->world, 20)) {
         int freed = (int)sim_below(client->world, client->world->lock_count);
         bool tells = sim_chance(client->world, 50);
-        hf__core_hint(&client->core, tells ? hf__name_hash(sim_lock_name(freed)) : 0,
+        hf__core_hint(client->core, tells ? hf__name_hash(sim_lock_name(freed)) : 0,
                       now_us(client));
     }
     if (sim_chance(client->world, 10)) {
         int lock = (int)sim_below(client->world, client->world->lock_count);
-        hf__core_hint_name(&client->core, sim_lock_name(lock), now_us(client));
-    } else hf__core_tick(&client->core, now_us(client));
+        hf__core_hint_name(client->core, sim_lock_name(lock), now_us(client));
+    } else hf__core_tick(client->core, now_us(client));
     sim_memory_fails(client->world, 0);
     sim_client_drain(client);
 }
@@ -62,7 +62,7 @@ static void worker_finished(struct sim_worker *worker, struct hf_attempt *attemp
         sim_check_granted(client, attempt->grant, worker->lock, asked_t);
         if (sim_chance(world, 40)) sim_caller_hears(world, attempt->grant, worker->lock);
     }
-    hf__attempt_free(&client->core, attempt);
+    hf__attempt_free(client->core, attempt);
     think(worker);
 }
 
@@ -79,7 +79,7 @@ static void worker_event(struct sim_worker *worker, struct hf_grant *grant, int 
               grant->detail ? ", " : "", grant->detail ? grant->detail : "");
     sim_check_ended(client, grant);
     worker->grant = NULL;
-    hf__grant_free(&client->core, grant);
+    hf__grant_free(client->core, grant);
     think(worker);
 }
 
@@ -94,21 +94,21 @@ void sim_client_drain(struct sim_client *client)
         struct hf_job *job;
         struct hf_report report;
         int which;
-        while (hf__core_next_report(&client->core, now_us(client), &report)) {
+        while (hf__core_next_report(client->core, now_us(client), &report)) {
         } /* nothing rests on it */
-        while ((attempt = hf__core_next_finished(&client->core))) {
+        while ((attempt = hf__core_next_finished(client->core))) {
             more = true;
             const struct sim_user *user = attempt->want.user;
             if (user->kind == SIM_CALL) sim_call_acquired(client, attempt);
             else worker_finished(attempt->want.user, attempt);
         }
-        while ((grant = hf__core_next_event(&client->core, &which))) {
+        while ((grant = hf__core_next_event(client->core, &which))) {
             more = true;
             const struct sim_user *user = grant->user;
             if (user->kind == SIM_WORKER) worker_event(grant->user, grant, which);
             else if (which == HF_EVENT_IS_FINAL) sim_entry_event(client, grant);
         }
-        while ((job = hf__core_next_job(&client->core))) {
+        while ((job = hf__core_next_job(client->core))) {
             more = true;
             if (job->calls_back) {
                 sim_call_done(client, job);
@@ -119,15 +119,15 @@ void sim_client_drain(struct sim_client *client)
             worker->job_running = false;
             think(worker);
         }
-        while ((request = hf__core_next_request(&client->core))) {
+        while ((request = hf__core_next_request(client->core))) {
             more = true;
             sim_check_request(client, request);
             sim_network_send(client, request);
         }
     }
-    if (client->closing && client->core.closed && client->alive && !client->is_probe)
+    if (client->closing && client->core->closed && client->alive && !client->is_probe)
         sim_client_left(client);
-    int64_t next_us = hf__core_next_us(&client->core);
+    int64_t next_us = hf__core_next_us(client->core);
     if (next_us < client->tick_at_us) {
         client->tick_at_us = next_us;
         sim_at(world, sim_true_t(client, next_us), client, tick, NULL);
@@ -142,7 +142,7 @@ static void cancel(struct sim_event *event)
     struct sim_worker *worker = event->about;
     if (!worker->attempt || event->number != worker->since_t) return;
     sim_trace(worker->client->world, "%s: cancels", worker->client->owner);
-    hf__core_cancel(&worker->client->core, worker->attempt, now_us(worker->client));
+    hf__core_cancel(worker->client->core, worker->attempt, now_us(worker->client));
     sim_client_drain(worker->client);
 }
 
@@ -168,7 +168,7 @@ void sim_worker_begin(struct sim_worker *worker, int lock, int64_t limit, int64_
     struct hf_error error;
     sim_trace(world, "%s: wants %.*s%s", client->owner, HF_FMT(want.name),
               limit ? " (shared)" : "");
-    if (hf__core_acquire(&client->core, &want, now_us(client), &worker->attempt, &error) != 0) {
+    if (hf__core_acquire(client->core, &want, now_us(client), &worker->attempt, &error) != 0) {
         think(worker);
         return;
     }
@@ -190,7 +190,7 @@ void sim_worker_release(struct sim_worker *worker)
     const struct hf_release how = {.reason = HF_REASON_RELEASED};
     sim_trace(client->world, "%s: releases %.*s", client->owner,
               HF_FMT(sim_lock_name(worker->lock)));
-    hf__core_release(&client->core, worker->grant, &how, now_us(client));
+    hf__core_release(client->core, worker->grant, &how, now_us(client));
     sim_client_drain(client);
 }
 
@@ -203,7 +203,7 @@ static void let_go(struct sim_worker *worker)
         return;
     }
     sim_trace(world, "%s: abandons", client->owner);
-    hf__core_abandon(&client->core, worker->grant, now_us(client));
+    hf__core_abandon(client->core, worker->grant, now_us(client));
     sim_client_drain(client);
 }
 
@@ -213,7 +213,7 @@ static void ask_for_more(struct sim_worker *worker)
     int64_t ms = client->lease_ms / 2 + sim_below(client->world, client->lease_ms);
     worker->job = (struct hf_job){.user = worker};
     worker->job_running = true;
-    hf__core_ensure(&client->core, worker->grant, ms, &worker->job, now_us(client));
+    hf__core_ensure(client->core, worker->grant, ms, &worker->job, now_us(client));
     sim_client_drain(client);
 }
 
@@ -222,7 +222,7 @@ static void write_on_it(struct sim_worker *worker)
     struct sim_client *client = worker->client;
     worker->job = (struct hf_job){.user = worker};
     worker->job_running = true;
-    hf__core_set_data(&client->core, worker->grant, true, HF_LIT("data"), &worker->job,
+    hf__core_set_data(client->core, worker->grant, true, HF_LIT("data"), &worker->job,
                       now_us(client));
     sim_client_drain(client);
 }
@@ -235,7 +235,7 @@ static bool mind_session(struct sim_worker *worker)
     if (!world->params.format->sessions || world->params.seed % 4 != 3) return false;
     if (client->by_grant) return false; /* there they are its callers' (caller.c) */
     if (worker->session && worker->session->state == HF_LEASE_DEAD) {
-        hf__lease_unref(&client->core, worker->session);
+        hf__lease_unref(client->core, worker->session);
         worker->session = NULL;
     }
     bool closes =
@@ -245,9 +245,9 @@ static bool mind_session(struct sim_worker *worker)
     worker->job_running = true;
     if (closes) {
         sim_trace(world, "%s: closes a session", client->owner);
-        hf__core_session_close(&client->core, worker->session, &worker->job, now_us(client));
+        hf__core_session_close(client->core, worker->session, &worker->job, now_us(client));
     } else if (hf__core_session_open(
-                   &client->core,
+                   client->core,
                    &(struct hf_session_want){.owner = hf__slice_str(client->owner),
                                              .lease_ms = client->lease_ms},
                    &worker->job, now_us(client), &worker->session, NULL) == 0) {
@@ -385,9 +385,8 @@ void sim_client_start(struct sim_client *client)
         options.session = client->session;
         options.judge = client->judge;
     }
-    struct hf_error error;
-    if (hf__core_init(&client->core, &options, &error) != 0)
-        sim_fail(world, "simulator: %s", error.message);
+    client->core = hf__core_new(&options);
+    if (!client->core) sim_fail(world, "simulator: out of memory");
     for (int i = 0; i < client->worker_count; i++) {
         client->workers[i] = (struct sim_worker){.client = client};
         if (!client->by_grant) think(&client->workers[i]);
@@ -401,8 +400,8 @@ void sim_client_close(struct sim_client *client, int64_t limit_ms)
         const struct hf_grant *grant = client->workers[i].grant;
         if (grant) sim_check_given_up(client->world, &grant->id);
     }
-    if (client->by_grant) hf__core_leave_all(&client->core, now_us(client));
-    hf__core_close(&client->core, limit_ms, now_us(client));
+    if (client->by_grant) hf__core_leave_all(client->core, now_us(client));
+    hf__core_close(client->core, limit_ms, now_us(client));
 }
 
 void sim_client_leave(struct sim_client *client)

@@ -32,7 +32,7 @@ static void tell(struct sim_message *message)
     /* Copies may still be under way: what they point to stays. */
     message->request->arena = (struct hf_arena){.failed = message->request->arena.failed};
     sim_memory_fails(world, world->draining ? 0 : world->memory);
-    hf__core_answer(&client->core, message->request, answer, now_us);
+    hf__core_answer(client->core, message->request, answer, now_us);
     sim_memory_fails(world, 0);
     sim_client_drain(client);
 }

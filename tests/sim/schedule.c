@@ -174,7 +174,7 @@ static void force_by_hand(struct sim_world *world, struct sim_client *client)
     sim_trace(world, "%s: forces %.*s", client->owner, HF_FMT(sim_lock_name(lock)));
     worker->job = (struct hf_job){.user = worker};
     worker->job_running = true;
-    hf__core_force(&client->core, sim_lock_name(lock), HF_LIT("operator"), HF_LIT("a test"),
+    hf__core_force(client->core, sim_lock_name(lock), HF_LIT("operator"), HF_LIT("a test"),
                    client->lease_ms * 5, &worker->job, sim_boot_us(client, world->t));
     sim_client_drain(client);
 }
@@ -300,7 +300,7 @@ static void probe(struct sim_world *world)
     sim_run_until(world, world->t + world->longest_lease_ms * 1000 + SIM_SECOND);
     for (int i = 0; i < world->client_count && !world->failure[0]; i++) {
         struct sim_client *client = &world->clients[i];
-        if (client->alive && client->closing && !client->core.closed)
+        if (client->alive && client->closing && !client->core->closed)
             sim_fail(world, "I4: %s does not close", client->owner);
     }
 }

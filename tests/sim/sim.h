@@ -15,7 +15,7 @@
 #include <stdio.h>
 
 #include "base/heap.h"
-#include "lock/core.h"
+#include "lock/state.h"
 
 enum {
     SIM_CLIENTS = 8,
@@ -195,7 +195,7 @@ struct sim_client {
     bool closing;
     uint32_t life;
     char owner[24];
-    struct hf_core core;
+    struct hf_core *core;
     struct hf_store_time store_time;
     bool hears_time;
     bool by_grant; /* a service: it acts for callers */

@@ -87,7 +87,7 @@ void hf__sessions_sweep(struct hf_service *service)
     for (size_t i = 0; i < BUCKETS; i++) {
         for (struct hf_session_entry **at = &sessions->by_id[i]; *at;) {
             struct hf_session_entry *entry = *at;
-            struct hf_session_status status;
+            struct hf_session_facts status;
             hf__session_status(entry->session, &status);
             if (!status.unused) {
                 at = &entry->next;
@@ -183,7 +183,7 @@ static void put_session(struct hf_json_writer *json, struct hf_session_entry *en
     hf__put_text(json, "session", entry->id);
     hf__put_text(json, "owner", entry->owner);
     if (entry->instance) hf__put_text(json, "instance", entry->instance);
-    struct hf_session_status status;
+    struct hf_session_facts status;
     hf__session_status(entry->session, &status);
     hf__put_number(json, "lease_ms", status.lease_ms);
     hf__put_number(json, "left_ms", hf__left_for_caller(status.left_ms, status.lease_ms));
@@ -231,7 +231,7 @@ static void opened(void *user, int code, const struct hf_error *error)
         hf__answer_failure(exchange, code == HF_ERR_LOST ? HF_ERR_CLOSED : code, error);
         return;
     }
-    struct hf_session_status status;
+    struct hf_session_facts status;
     hf__session_status(entry->session, &status);
     hf__hex_encode(status.secret.bytes, sizeof status.secret.bytes, entry->id);
     list(entry);
@@ -350,13 +350,15 @@ struct adoption {
 /* As its record has it; out of memory, it stays as the caller has named it. */
 static void name_entry(struct hf_session_entry *entry)
 {
-    const char *instance = hf__session_instance(entry->session);
-    char *owner = *entry->owner ? NULL : hf__strdup(hf__session_owner(entry->session));
+    struct hf_session_facts facts;
+    hf__session_status(entry->session, &facts);
+    char *owner = *entry->owner ? NULL : hf__strdup(facts.owner);
     if (owner) {
         hf__free(entry->owner);
         entry->owner = owner;
     }
-    if (instance && *instance && !entry->instance) entry->instance = hf__strdup(instance);
+    if (facts.instance && *facts.instance && !entry->instance)
+        entry->instance = hf__strdup(facts.instance);
 }
 
 static void adopted(void *user, int code, const struct hf_error *error)
@@ -434,7 +436,7 @@ static struct hf_session_entry *find(struct hf_exchange *exchange, bool of_anybo
     const char *owner = any ? NULL : exchange->caller.owner;
     struct hf_session_entry *entry =
         hf__session_entry_find(exchange->service, exchange->parts[2].ptr, owner);
-    struct hf_session_status status;
+    struct hf_session_facts status;
     exchange->secret = exchange->parts[2].ptr;
     if (entry) {
         hf__session_status(entry->session, &status);

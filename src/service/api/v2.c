@@ -425,7 +425,7 @@ static struct hf_entry *prepare(struct hf_exchange *exchange, const char *name,
         return NULL;
     }
     if (body->session.ptr) {
-        struct hf_session_status status = {.ended = true};
+        struct hf_session_facts status = {.ended = true};
         session = hf__session_entry_find(service, body->session.ptr, exchange->caller.owner);
         if (session) hf__session_status(session->session, &status);
         if (status.ended) { /* ended here: the record decides */
