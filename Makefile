@@ -55,11 +55,11 @@ run:
 	$(call build,release,holdfast_command)
 	@tools/run build/release/src/holdfast
 
-# Most tests spend their time waiting, so run one more than there are processors.
+# Most tests spend their time waiting, so run twice as many as there are processors.
 test:
 	@tools/setup test
 	$(call build,dev)
-	@cd build/dev && ctest --output-on-failure -j $$(($(JOBS) + 1))
+	@cd build/dev && ctest --output-on-failure -j $$(($(JOBS) * 2))
 	@grep -h '^\*\*\* ' build/dev/Testing/Temporary/LastTest.log || true # tests that could not run
 
 page:
