@@ -473,9 +473,18 @@ bool hf__database_has_moved(struct hf_database *db)
     return moved;
 }
 
+/* Changes with every commit, by whomever. */
+static unsigned version_of(const struct hf_database *db)
+{
+    unsigned version = 0;
+    sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_DATA_VERSION, &version);
+    return version;
+}
+
 int hf__database_begin_write(struct hf_database *db, struct hf_error *reterr)
 {
     int code = hf__database_run(db, HF_SQL_BEGIN_WRITE, reterr);
+    if (code == 0) hf__recall_begin(db->recall, version_of(db));
     if (code != 0 || db->lock_fd < 0) return code;
     for (int count = 0; !lock_log(db, F_WRLCK); count++) {
         if (wait_for_lock(db, count)) continue;
@@ -484,6 +493,13 @@ int hf__database_begin_write(struct hf_database *db, struct hf_error *reterr)
                              "cannot write to %s: another process keeps it locked", db->name);
     }
     return 0;
+}
+
+int hf__database_commit(struct hf_database *db, struct hf_error *reterr)
+{
+    int code = hf__database_run(db, HF_SQL_COMMIT, reterr);
+    if (code == 0) hf__recall_commit(db->recall, version_of(db));
+    return code;
 }
 
 void hf__database_checkpoint(struct hf_database *db)
@@ -592,7 +608,8 @@ int hf__database_open(struct hf_database *db, const char *path, const struct hf_
     *db = (struct hf_database){.clock = clock, .busy_timeout_ms = busy_timeout_ms, .lock_fd = -1};
     hf__buf_init(&db->scratch, HF_ITEM_JSON_MAX);
     db->name = hf__strdup(path ? path : "memory:");
-    int code = db->name ? 0 : hf__error_no_memory(reterr);
+    db->recall = hf__recall_new();
+    int code = db->name && db->recall ? 0 : hf__error_no_memory(reterr);
     if (code == 0 && path) code = hf__place_prepare(path, reterr);
     if (code == 0) code = open_connection(db, path, true, reterr);
     if (code != 0) hf__database_close(db);
@@ -640,6 +657,7 @@ void hf__database_close(struct hf_database *db)
     sqlite3_close(db->handle);
     hf__arena_free(&db->table_memory);
     hf__buf_free(&db->scratch);
+    hf__recall_free(db->recall);
     hf__free(db->name);
     *db = (struct hf_database){0};
 }

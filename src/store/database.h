@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/slice.h"
 #include "item/key.h"
+#include "store/recall.h"
 #include "wire/table_json.h"
 
 enum hf_statement {
@@ -93,16 +94,17 @@ struct hf_database {
     int64_t busy_since_us;
     struct hf_table table; /* the last one used, for the rest of a transaction */
     struct hf_arena table_memory;
-    struct hf_buf scratch; /* for an item's JSON */
-    size_t longest;        /* a read here: bytes of items, as JSON; 0: any */
-    bool declined;         /* one was longer, and was not done */
-    bool is_lax;           /* commits are not durable by themselves */
-    bool has_chores;       /* there may be some; the writer's */
-    bool has_log;          /* it may move the log into the file: lock_fd is locked */
-    int lock_fd;           /* the writer's: of a file, to keep other processes out; -1: none */
-    int patience_ms;       /* instead of the time-out, for a moment; 0: none */
-    int64_t tried;         /* the length of the log when it was last moved into the file */
-    int64_t chore_after;   /* chores up to this id cannot be done */
+    struct hf_buf scratch;    /* for an item's JSON */
+    struct hf_recall *recall; /* the writer's */
+    size_t longest;           /* a read here: bytes of items, as JSON; 0: any */
+    bool declined;            /* one was longer, and was not done */
+    bool is_lax;              /* commits are not durable by themselves */
+    bool has_chores;          /* there may be some; the writer's */
+    bool has_log;             /* it may move the log into the file: lock_fd is locked */
+    int lock_fd;              /* the writer's: of a file, to keep other processes out; -1: none */
+    int patience_ms;          /* instead of the time-out, for a moment; 0: none */
+    int64_t tried;            /* the length of the log when it was last moved into the file */
+    int64_t chore_after;      /* chores up to this id cannot be done */
 };
 
 /*
@@ -149,6 +151,7 @@ bool hf__database_has_moved(struct hf_database *db);
  * only process that may write at that moment.
  */
 int hf__database_begin_write(struct hf_database *db, struct hf_error *reterr);
+int hf__database_commit(struct hf_database *db, struct hf_error *reterr);
 
 /* Moves the log into the file as far as nobody reads it, so that its room can be used again. */
 void hf__database_checkpoint(struct hf_database *db);

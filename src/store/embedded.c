@@ -203,7 +203,7 @@ static int execute_batch(struct embedded *e, struct hf_list *batch, struct hf_er
  */
 static int commit(struct embedded *e, struct hf_error *reterr)
 {
-    int code = hf__database_run(&e->writer_db, HF_SQL_COMMIT, reterr);
+    int code = hf__database_commit(&e->writer_db, reterr);
     int primary = sqlite3_errcode(e->writer_db.handle) & 0xff;
     if (code == 0 || primary == SQLITE_BUSY || primary == SQLITE_FULL) return code;
     reterr->code = HF_ERR_OUTCOME_UNKNOWN;
@@ -345,7 +345,7 @@ static int work(struct embedded *e, own_work_fn go, const char *what)
     if (code == 0) code = go(&e->writer_db, now, &more, &error);
     /* What was deleted must stay in the past, also after a reboot with a wrong clock. */
     if (code == 0) code = hf__timeline_write_down(&e->timeline, &e->writer_db, boot, &error);
-    if (code == 0) code = hf__database_run(&e->writer_db, HF_SQL_COMMIT, &error);
+    if (code == 0) code = hf__database_commit(&e->writer_db, &error);
     if (code == 0) hf__timeline_committed(&e->timeline);
     hf__database_rollback(&e->writer_db);
     if (code != 0) hf__log(&e->store.log, HF_LOG_WARN, "%s: %s", what, error.message);

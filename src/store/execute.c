@@ -57,6 +57,7 @@ static int execute_whole(struct hf_execution *x)
     code = executors[x->op->kind](x);
     if (code == 0 && x->arena->failed) code = hf__error_no_memory(x->error);
     hf__database_forget(x->db);
+    if (code != 0) hf__recall_clear(x->db->recall);
     if (sqlite3_get_autocommit(x->db->handle)) return code; /* SQLite undid the whole transaction */
     struct hf_error error;
     int undone = code == 0 ? 0 : hf__database_run(x->db, HF_SQL_ROLLBACK_TO, &error);

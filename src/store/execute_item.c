@@ -73,6 +73,24 @@ static int load(struct hf_execution *x, const struct hf_columns *key, bool *ret_
     return code;
 }
 
+static struct hf_recall_key recall_key(const struct hf_execution *x, const struct hf_columns *key)
+{
+    return (struct hf_recall_key){x->table.id, key->pk, key->sk};
+}
+
+/* The item that a write is about. */
+static int load_to_write(struct hf_execution *x, const struct hf_columns *key, bool *ret_found,
+                         struct hf_item *ret_item)
+{
+    const struct hf_recall_key place = recall_key(x, key);
+    size_t json_len;
+    if (!hf__recall_find(x->db->recall, &place, x->arena, ret_item, &json_len))
+        return load(x, key, ret_found, ret_item);
+    *ret_found = x->found = true;
+    hf__x_effort(x, json_len, *ret_item);
+    return x->arena->failed ? hf__error_no_memory(x->error) : 0;
+}
+
 /* The TTL attribute's value, if it is a whole number: anything else never expires. */
 bool hf__x_expiry(const struct hf_execution *x, struct hf_item item, int64_t *ret)
 {
@@ -103,13 +121,18 @@ static int save(struct hf_execution *x, const struct hf_columns *key, struct hf_
     if (hf__x_expiry(x, item, &expires)) sqlite3_bind_int64(put, 4, expires);
     hf__bind_text(put, 5, hf__buf_view(json));
     int code = hf__database_step(x->db, put, x->error);
+    size_t json_len = json->len;
     if (json->cap > LARGE_SCRATCH) hf__buf_free(json);
     if (code == 0) code = hf__x_change_entries(x, key, x->found ? &old : NULL, &item);
+    const struct hf_recall_key place = recall_key(x, key);
+    if (code == 0) hf__recall_keep(x->db->recall, &place, item, json_len);
     return code;
 }
 
 int hf__x_erase(struct hf_execution *x, const struct hf_columns *key, struct hf_item old)
 {
+    const struct hf_recall_key place = recall_key(x, key);
+    hf__recall_drop(x->db->recall, &place);
     sqlite3_stmt *erase = hf__x_prepare(x, HF_SQL_ITEM_DELETE, key);
     if (!erase) return x->error->code;
     int code = hf__database_step(x->db, erase, x->error);
@@ -186,7 +209,7 @@ int hf__x_put_item(struct hf_execution *x)
     int code = hf__key_check_item(&x->table.schema, x->op->item, x->error);
     if (code == 0) code = hf__x_check_indexes(x, x->op->item);
     if (code == 0) code = hf__x_columns(x, x->op->item, &key);
-    if (code == 0) code = load(x, &key, &found, &old);
+    if (code == 0) code = load_to_write(x, &key, &found, &old);
     if (code == 0) code = check_condition(x, found, old);
     if (code == 0) hf__x_count_write(x, found ? &old : NULL, &x->op->item);
     if (code == 0) show_collection(x, x->op->item);
@@ -203,7 +226,7 @@ int hf__x_delete_item(struct hf_execution *x)
     bool found;
     int code = hf__key_check(&x->table.schema, x->op->key, x->error);
     if (code == 0) code = hf__x_columns(x, x->op->key, &key);
-    if (code == 0) code = load(x, &key, &found, &old);
+    if (code == 0) code = load_to_write(x, &key, &found, &old);
     if (code == 0) code = check_condition(x, found, old);
     if (code == 0) hf__x_count_write(x, found ? &old : NULL, NULL);
     if (code == 0) show_collection(x, x->op->key);
@@ -220,7 +243,7 @@ int hf__x_check_condition(struct hf_execution *x)
     bool found;
     int code = hf__key_check(&x->table.schema, x->op->key, x->error);
     if (code == 0) code = hf__x_columns(x, x->op->key, &key);
-    if (code == 0) code = load(x, &key, &found, &old);
+    if (code == 0) code = load_to_write(x, &key, &found, &old);
     if (code == 0) code = check_condition(x, found, old);
     if (code == 0) hf__x_count_write(x, found ? &old : NULL, found ? &old : NULL);
     return code;
@@ -276,7 +299,7 @@ int hf__x_update_item(struct hf_execution *x)
     int code = hf__key_check(&x->table.schema, x->op->key, x->error);
     if (code == 0) code = check_update_spares_key(x);
     if (code == 0) code = hf__x_columns(x, x->op->key, &key);
-    if (code == 0) code = load(x, &key, &found, &old);
+    if (code == 0) code = load_to_write(x, &key, &found, &old);
     if (code == 0) code = check_condition(x, found, old);
     if (code == 0) code = apply(x, found ? old : x->op->key, &new);
     if (code == 0) code = hf__x_check_indexes(x, new);

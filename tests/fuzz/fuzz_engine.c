@@ -3,7 +3,7 @@
  * "PutItem {…}". There is a table "tab" with a global and a local index to begin with.
  *
  * After each operation every index has an entry for each item that has its keys, and no other; an
- * operation that fails has changed nothing.
+ * operation that fails has changed nothing; and a write sees what a read sees.
  */
 #include <stdio.h>
 #include <string.h>
@@ -33,10 +33,10 @@ static void execute(struct hf_arena *arena, const struct hf_op *op, struct hf_an
 {
     static int64_t now_unix_us = 1700000000000000;
     *ret = (struct hf_answer){0};
-    MUST(hf__database_run(&db, HF_SQL_BEGIN_WRITE, NULL) == 0);
+    MUST(hf__database_begin_write(&db, NULL) == 0);
     hf__database_forget(&db);
     hf__execute(&db, op, arena, now_unix_us += 1000, ret);
-    MUST(hf__database_run(&db, HF_SQL_COMMIT, NULL) == 0);
+    MUST(hf__database_commit(&db, NULL) == 0);
 }
 
 static int64_t ask(const char *sql)
@@ -87,6 +87,32 @@ static void check_indexes(struct hf_arena *arena)
     MUST(ask("SELECT count(*) FROM chores") == 0);
 }
 
+/* The engine remembers what it has written (recall.h). */
+static void check_memory(struct hf_arena *arena, struct hf_slice table, struct hf_item item)
+{
+    static const struct hf_key_schema schema = {
+        .hash_name = {"k", 1}, .hash_type = HF_S, .range_name = {"r", 1}, .range_type = HF_N};
+    struct hf_op get = {.kind = HF_GET_ITEM, .table = table};
+    struct hf_op check = {.kind = HF_CONDITION_CHECK, .table = table, .old_on_failure = true};
+    struct hf_answer stored, seen;
+    if (hf__key_check_item(&schema, item, NULL) != 0) return; /* of another table */
+    check.key = get.key = hf__key_of(arena, &schema, item);
+    check.condition = hf__cond_absent(arena, "k");
+    execute(arena, &get, &stored);
+    execute(arena, &check, &seen);
+    if (stored.code != 0) return; /* such a key does not fit the table any more */
+    MUST(seen.code == (stored.has_item ? HF_ERR_CONDITION : 0));
+    if (stored.has_item) MUST(seen.has_item && hf__item_equal(stored.item, seen.item));
+}
+
+static void check_what_is_written(struct hf_arena *arena, const struct hf_op *op)
+{
+    if (op->kind == HF_PUT_ITEM) check_memory(arena, op->table, op->item);
+    if (op->kind == HF_UPDATE_ITEM || op->kind == HF_DELETE_ITEM)
+        check_memory(arena, op->table, op->key);
+    for (size_t i = 0; i < op->part_count; i++) check_what_is_written(arena, &op->parts[i]);
+}
+
 static bool find_kind(struct hf_slice name, enum hf_op_kind *ret)
 {
     char target[64];
@@ -113,6 +139,7 @@ static void run_line(struct hf_slice line)
             MUST(ask("SELECT total(length(item)) + count(*) FROM items") == items);
         if (!hf__op_is_write(&op)) MUST(sqlite3_total_changes64(db.handle) == before);
         check_indexes(&arena);
+        check_what_is_written(&arena, &op);
     }
     hf__arena_free(&arena);
 }

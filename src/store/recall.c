@@ -1,0 +1,96 @@
+#include "store/recall.h"
+
+#include "base/alloc.h"
+#include "base/hash.h"
+
+enum { SLOTS = 1024, LONGEST = 1024 };
+
+struct slot {
+    struct hf_arena arena; /* of what follows */
+    bool used;
+    struct hf_recall_key key;
+    struct hf_item item;
+    size_t json_len;
+};
+
+struct hf_recall {
+    bool committed;   /* the last transaction that began was … */
+    unsigned version; /* … and made this one */
+    struct slot slots[SLOTS];
+};
+
+struct hf_recall *hf__recall_new(void)
+{
+    return hf__calloc(1, sizeof(struct hf_recall));
+}
+
+void hf__recall_free(struct hf_recall *recall)
+{
+    for (size_t i = 0; recall && i < SLOTS; i++) hf__arena_free(&recall->slots[i].arena);
+    hf__free(recall);
+}
+
+void hf__recall_clear(struct hf_recall *recall)
+{
+    for (size_t i = 0; recall && i < SLOTS; i++) recall->slots[i].used = false;
+}
+
+void hf__recall_begin(struct hf_recall *recall, unsigned version)
+{
+    if (!recall) return;
+    if (!recall->committed || recall->version != version) hf__recall_clear(recall);
+    recall->committed = false;
+}
+
+void hf__recall_commit(struct hf_recall *recall, unsigned version)
+{
+    if (!recall) return;
+    recall->committed = true;
+    recall->version = version;
+}
+
+/* Of all items with this hash. */
+static size_t place_of(const struct hf_recall_key *key)
+{
+    uint64_t hash = hf__hash_more(HF_HASH_START + (uint64_t)key->table_id, key->pk);
+    hash = hf__hash_more(hash, key->sk);
+    return (size_t)(hash ^ hash >> 32) % SLOTS;
+}
+
+static bool is_of(const struct slot *slot, const struct hf_recall_key *key)
+{
+    return slot->used && slot->key.table_id == key->table_id &&
+           hf__slice_eq(slot->key.pk, key->pk) && hf__slice_eq(slot->key.sk, key->sk);
+}
+
+bool hf__recall_find(const struct hf_recall *recall, const struct hf_recall_key *key,
+                     struct hf_arena *arena, struct hf_item *ret, size_t *ret_json_len)
+{
+    const struct slot *slot = recall ? &recall->slots[place_of(key)] : NULL;
+    if (!slot || !is_of(slot, key)) return false;
+    *ret = hf__item_copy(arena, slot->item);
+    *ret_json_len = slot->json_len;
+    return true;
+}
+
+void hf__recall_keep(struct hf_recall *recall, const struct hf_recall_key *key, struct hf_item item,
+                     size_t json_len)
+{
+    if (!recall) return;
+    struct slot *slot = &recall->slots[place_of(key)];
+    slot->used = false;
+    if (json_len > LONGEST) return;
+    hf__arena_reset(&slot->arena);
+    slot->key = (struct hf_recall_key){.table_id = key->table_id,
+                                       .pk = hf__arena_copy(&slot->arena, key->pk),
+                                       .sk = hf__arena_copy(&slot->arena, key->sk)};
+    slot->item = hf__item_copy(&slot->arena, item);
+    slot->json_len = json_len;
+    slot->used = !slot->arena.failed;
+}
+
+void hf__recall_drop(struct hf_recall *recall, const struct hf_recall_key *key)
+{
+    struct slot *slot = recall ? &recall->slots[place_of(key)] : NULL;
+    if (slot && is_of(slot, key)) slot->used = false;
+}
