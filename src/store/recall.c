@@ -7,13 +7,14 @@ enum { SLOTS = 1024, LONGEST = 1024 };
 
 struct slot {
     struct hf_arena arena; /* of what follows */
-    bool used;
+    uint64_t age;          /* the one in which it was filled; another than today's: it is free */
     struct hf_recall_key key;
     struct hf_item item;
     size_t json_len;
 };
 
 struct hf_recall {
+    uint64_t age;     /* a new one begins when everything is forgotten */
     bool committed;   /* the last transaction that began was … */
     unsigned version; /* … and made this one */
     struct slot slots[SLOTS];
@@ -21,7 +22,9 @@ struct hf_recall {
 
 struct hf_recall *hf__recall_new(void)
 {
-    return hf__calloc(1, sizeof(struct hf_recall));
+    struct hf_recall *recall = hf__calloc(1, sizeof *recall);
+    if (recall) recall->age = 1;
+    return recall;
 }
 
 void hf__recall_free(struct hf_recall *recall)
@@ -32,7 +35,7 @@ void hf__recall_free(struct hf_recall *recall)
 
 void hf__recall_clear(struct hf_recall *recall)
 {
-    for (size_t i = 0; recall && i < SLOTS; i++) recall->slots[i].used = false;
+    if (recall) recall->age++;
 }
 
 void hf__recall_begin(struct hf_recall *recall, unsigned version)
@@ -57,17 +60,20 @@ static size_t place_of(const struct hf_recall_key *key)
     return (size_t)(hash ^ hash >> 32) % SLOTS;
 }
 
-static bool is_of(const struct slot *slot, const struct hf_recall_key *key)
+/* NULL: it is not remembered. */
+static struct slot *find(struct hf_recall *recall, const struct hf_recall_key *key)
 {
-    return slot->used && slot->key.table_id == key->table_id &&
-           hf__slice_eq(slot->key.pk, key->pk) && hf__slice_eq(slot->key.sk, key->sk);
+    struct slot *slot = recall ? &recall->slots[place_of(key)] : NULL;
+    bool is_there = slot && slot->age == recall->age && slot->key.table_id == key->table_id &&
+                    hf__slice_eq(slot->key.pk, key->pk) && hf__slice_eq(slot->key.sk, key->sk);
+    return is_there ? slot : NULL;
 }
 
-bool hf__recall_find(const struct hf_recall *recall, const struct hf_recall_key *key,
+bool hf__recall_find(struct hf_recall *recall, const struct hf_recall_key *key,
                      struct hf_arena *arena, struct hf_item *ret, size_t *ret_json_len)
 {
-    const struct slot *slot = recall ? &recall->slots[place_of(key)] : NULL;
-    if (!slot || !is_of(slot, key)) return false;
+    const struct slot *slot = find(recall, key);
+    if (!slot) return false;
     *ret = hf__item_copy(arena, slot->item);
     *ret_json_len = slot->json_len;
     return true;
@@ -78,7 +84,7 @@ void hf__recall_keep(struct hf_recall *recall, const struct hf_recall_key *key, 
 {
     if (!recall) return;
     struct slot *slot = &recall->slots[place_of(key)];
-    slot->used = false;
+    slot->age = 0;
     if (json_len > LONGEST) return;
     hf__arena_reset(&slot->arena);
     slot->key = (struct hf_recall_key){.table_id = key->table_id,
@@ -86,11 +92,11 @@ void hf__recall_keep(struct hf_recall *recall, const struct hf_recall_key *key, 
                                        .sk = hf__arena_copy(&slot->arena, key->sk)};
     slot->item = hf__item_copy(&slot->arena, item);
     slot->json_len = json_len;
-    slot->used = !slot->arena.failed;
+    if (!slot->arena.failed) slot->age = recall->age;
 }
 
 void hf__recall_drop(struct hf_recall *recall, const struct hf_recall_key *key)
 {
-    struct slot *slot = recall ? &recall->slots[place_of(key)] : NULL;
-    if (slot && is_of(slot, key)) slot->used = false;
+    struct slot *slot = find(recall, key);
+    if (slot) slot->age = 0;
 }

@@ -33,7 +33,7 @@ void hf__recall_begin(struct hf_recall *recall, unsigned version);
 void hf__recall_commit(struct hf_recall *recall, unsigned version);
 
 /* Copies the item into an arena; false: it is not remembered. */
-bool hf__recall_find(const struct hf_recall *recall, const struct hf_recall_key *key,
+bool hf__recall_find(struct hf_recall *recall, const struct hf_recall_key *key,
                      struct hf_arena *arena, struct hf_item *ret, size_t *ret_json_len);
 /* The item has been written. Long ones are not kept. */
 void hf__recall_keep(struct hf_recall *recall, const struct hf_recall_key *key, struct hf_item item,

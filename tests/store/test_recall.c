@@ -180,7 +180,7 @@ TEST(a_write_does_not_see_what_has_expired)
 
 static const struct hf_recall_key place = {.table_id = 1, .pk = {"job", 3}};
 
-static bool finds(const struct hf_recall *recall, const struct hf_recall_key *key)
+static bool finds(struct hf_recall *recall, const struct hf_recall_key *key)
 {
     struct hf_item item;
     size_t json_len;
@@ -190,7 +190,8 @@ static bool finds(const struct hf_recall *recall, const struct hf_recall_key *ke
 TEST(it_remembers_items_of_the_last_committed_transaction)
 {
     struct hf_recall *recall = hf__recall_new();
-    struct hf_item item = hf_test_item(&arena, "{\"key\":{\"S\":\"job\"},\"set\":{\"NS\":[\"1\",\"2\"]}}");
+    struct hf_item item =
+        hf_test_item(&arena, "{\"key\":{\"S\":\"job\"},\"set\":{\"NS\":[\"1\",\"2\"]}}");
     struct hf_item found;
     size_t json_len;
     hf__recall_begin(recall, 7);
