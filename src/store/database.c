@@ -473,11 +473,12 @@ bool hf__database_has_moved(struct hf_database *db)
     return moved;
 }
 
-/* Changes with every commit, by whomever. */
-static unsigned version_of(const struct hf_database *db)
+/* Changes with every commit, by whomever. If it is not known, nothing can be remembered. */
+static unsigned version_of(struct hf_database *db)
 {
     unsigned version = 0;
-    sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_DATA_VERSION, &version);
+    int result = sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_DATA_VERSION, &version);
+    if (result != SQLITE_OK) hf__recall_clear(db->recall);
     return version;
 }
 
@@ -609,7 +610,7 @@ int hf__database_open(struct hf_database *db, const char *path, const struct hf_
     hf__buf_init(&db->scratch, HF_ITEM_JSON_MAX);
     db->name = hf__strdup(path ? path : "memory:");
     db->recall = hf__recall_new();
-    int code = db->name && db->recall ? 0 : hf__error_no_memory(reterr);
+    int code = db->name ? 0 : hf__error_no_memory(reterr);
     if (code == 0 && path) code = hf__place_prepare(path, reterr);
     if (code == 0) code = open_connection(db, path, true, reterr);
     if (code != 0) hf__database_close(db);

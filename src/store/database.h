@@ -95,7 +95,7 @@ struct hf_database {
     struct hf_table table; /* the last one used, for the rest of a transaction */
     struct hf_arena table_memory;
     struct hf_buf scratch;    /* for an item's JSON */
-    struct hf_recall *recall; /* the writer's */
+    struct hf_recall *recall; /* the writer's; NULL: it remembers nothing */
     size_t longest;           /* a read here: bytes of items, as JSON; 0: any */
     bool declined;            /* one was longer, and was not done */
     bool is_lax;              /* commits are not durable by themselves */

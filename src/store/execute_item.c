@@ -107,6 +107,16 @@ int hf__x_set_expiry(struct hf_execution *x, const struct hf_columns *key, const
     return hf__database_step(x->db, set, x->error);
 }
 
+/* Changes the row of an item that is there, as it was read or is remembered. */
+static int change_row(struct hf_execution *x, sqlite3_stmt *statement)
+{
+    int code = hf__database_step(x->db, statement, x->error);
+    if (code != 0 || sqlite3_changes(x->db->handle) == 1) return code;
+    hf__recall_clear(x->db->recall);
+    return hf__error_set(x->error, HF_ERR_DAMAGED, "%s: an item of table %.*s has disappeared",
+                         x->db->name, HF_FMT(x->table.name));
+}
+
 static int save(struct hf_execution *x, const struct hf_columns *key, struct hf_item old,
                 struct hf_item item)
 {
@@ -120,7 +130,7 @@ static int save(struct hf_execution *x, const struct hf_columns *key, struct hf_
     if (!put) return x->error->code;
     if (hf__x_expiry(x, item, &expires)) sqlite3_bind_int64(put, 4, expires);
     hf__bind_text(put, 5, hf__buf_view(json));
-    int code = hf__database_step(x->db, put, x->error);
+    int code = x->found ? change_row(x, put) : hf__database_step(x->db, put, x->error);
     size_t json_len = json->len;
     if (json->cap > LARGE_SCRATCH) hf__buf_free(json);
     if (code == 0) code = hf__x_change_entries(x, key, x->found ? &old : NULL, &item);
@@ -135,7 +145,7 @@ int hf__x_erase(struct hf_execution *x, const struct hf_columns *key, struct hf_
     hf__recall_drop(x->db->recall, &place);
     sqlite3_stmt *erase = hf__x_prepare(x, HF_SQL_ITEM_DELETE, key);
     if (!erase) return x->error->code;
-    int code = hf__database_step(x->db, erase, x->error);
+    int code = change_row(x, erase);
     return code == 0 ? hf__x_change_entries(x, key, &old, NULL) : code;
 }
 

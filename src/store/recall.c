@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 
-enum { SLOTS = 1024, LONGEST = 1024 };
+enum { SLOTS = 1024, LONGEST = 1024, ROOM_MOST = 4096 };
 
 struct slot {
     struct hf_arena arena; /* of what follows */
@@ -14,10 +14,10 @@ struct slot {
 };
 
 struct hf_recall {
-    uint64_t age;     /* a new one begins when everything is forgotten */
-    bool committed;   /* the last transaction that began was … */
-    unsigned version; /* … and made this one */
-    struct slot slots[SLOTS];
+    uint64_t age;              /* a new one begins when everything is forgotten */
+    bool committed;            /* the last transaction that began was … */
+    unsigned version;          /* … and made this one */
+    struct slot *slots[SLOTS]; /* NULL: not needed yet */
 };
 
 struct hf_recall *hf__recall_new(void)
@@ -29,7 +29,10 @@ struct hf_recall *hf__recall_new(void)
 
 void hf__recall_free(struct hf_recall *recall)
 {
-    for (size_t i = 0; recall && i < SLOTS; i++) hf__arena_free(&recall->slots[i].arena);
+    for (size_t i = 0; recall && i < SLOTS; i++) {
+        if (recall->slots[i]) hf__arena_free(&recall->slots[i]->arena);
+        hf__free(recall->slots[i]);
+    }
     hf__free(recall);
 }
 
@@ -63,7 +66,7 @@ static size_t place_of(const struct hf_recall_key *key)
 /* NULL: it is not remembered. */
 static struct slot *find(struct hf_recall *recall, const struct hf_recall_key *key)
 {
-    struct slot *slot = recall ? &recall->slots[place_of(key)] : NULL;
+    struct slot *slot = recall ? recall->slots[place_of(key)] : NULL;
     bool is_there = slot && slot->age == recall->age && slot->key.table_id == key->table_id &&
                     hf__slice_eq(slot->key.pk, key->pk) && hf__slice_eq(slot->key.sk, key->sk);
     return is_there ? slot : NULL;
@@ -83,7 +86,10 @@ void hf__recall_keep(struct hf_recall *recall, const struct hf_recall_key *key, 
                      size_t json_len)
 {
     if (!recall) return;
-    struct slot *slot = &recall->slots[place_of(key)];
+    struct slot **place = &recall->slots[place_of(key)];
+    if (!*place) *place = hf__calloc(1, sizeof **place);
+    struct slot *slot = *place;
+    if (!slot) return;
     slot->age = 0;
     if (json_len > LONGEST) return;
     hf__arena_reset(&slot->arena);
@@ -92,7 +98,8 @@ void hf__recall_keep(struct hf_recall *recall, const struct hf_recall_key *key, 
                                        .sk = hf__arena_copy(&slot->arena, key->sk)};
     slot->item = hf__item_copy(&slot->arena, item);
     slot->json_len = json_len;
-    if (!slot->arena.failed) slot->age = recall->age;
+    if (slot->arena.size > ROOM_MOST) hf__arena_free(&slot->arena);
+    else if (!slot->arena.failed) slot->age = recall->age;
 }
 
 void hf__recall_drop(struct hf_recall *recall, const struct hf_recall_key *key)

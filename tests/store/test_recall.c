@@ -1,6 +1,8 @@
 /* What the embedded engine remembers of items is what SQLite has stored: a write sees what a read sees. */
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "harness/model.h"
@@ -134,6 +136,26 @@ TEST(a_write_sees_nothing_of_what_was_undone)
     hf__arena_free(&arena);
 }
 
+TEST(a_write_sees_nothing_of_what_could_not_be_committed)
+{
+    struct hf_store *store = open_file("failed.db", NULL);
+    struct rlimit limit, low;
+    signal(SIGXFSZ, SIG_IGN);
+    CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    create_table(store);
+    for (int64_t n = 1; n < 20; n++) {
+        CHECK_INT(run(store, set_n(n)), 0);
+        low = limit;
+        low.rlim_cur = 4096; /* the log cannot be written */
+        CHECK(setrlimit(RLIMIT_FSIZE, &low) == 0);
+        CHECK(run(store, set_n(-7)) != 0);
+        CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+        CHECK(a_write_sees(store, n));
+    }
+    hf__store_close(store);
+    hf__arena_free(&arena);
+}
+
 TEST(a_write_does_not_see_what_was_deleted)
 {
     struct hf_store *store = open_file("deleted.db", NULL);
@@ -251,6 +273,7 @@ int main(int argc, char **argv)
         RUN(a_write_sees_what_another_process_has_written),
         RUN(a_write_sees_what_an_operator_has_changed),
         RUN(a_write_sees_nothing_of_what_was_undone),
+        RUN(a_write_sees_nothing_of_what_could_not_be_committed),
         RUN(a_write_does_not_see_what_was_deleted),
         RUN(a_write_does_not_see_what_has_expired),
         RUN(it_remembers_items_of_the_last_committed_transaction),
