@@ -221,8 +221,7 @@ struct hf_client_options {
     int64_t warn_ms;            /* after the last renewal; 0: 2/3 lease; HF_NONE: no warning */
     int64_t request_timeout_ms; /* 0: lease / 5, at most 3000 */
     int64_t poll_limit_ms;      /* waiting: the longest time between polls; 0: 1000. Ten times as
-                                   long on stores that wake waiters (file:, memory:), and up to
-                                   30 s behind other processes that wait for the lock */
+                                   long on stores that wake waiters (all but dynamodb:) */
     int64_t skew_ms;            /* how far the store's own clocks may differ; 0: 1000; HF_NONE: 0 */
     int drift_per_mille;        /* subtracted from each of our leases; 0: 10 */
     enum hf_expiry expiry;
