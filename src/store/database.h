@@ -151,6 +151,7 @@ bool hf__database_has_moved(struct hf_database *db);
  * only process that may write at that moment.
  */
 int hf__database_begin_write(struct hf_database *db, struct hf_error *reterr);
+/* What is remembered outlives the transaction only if it ends with this. */
 int hf__database_commit(struct hf_database *db, struct hf_error *reterr);
 
 /* Moves the log into the file as far as nobody reads it, so that its room can be used again. */

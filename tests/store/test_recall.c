@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "harness/model.h"
+#include "store/execute.h"
 #include "store/recall.h"
 #include "store/store.h"
 
@@ -64,7 +65,7 @@ static struct hf_op set_n(int64_t n)
     return op;
 }
 
-/* As a conditional write sees it; -1: there is no item. */
+/* Whether a conditional write sees this; -1: no item. */
 static bool a_write_sees(struct hf_store *store, int64_t n)
 {
     struct hf_op check = on_key(HF_CONDITION_CHECK);
@@ -198,6 +199,37 @@ TEST(a_write_does_not_see_what_has_expired)
     hf__arena_free(&arena);
 }
 
+/* ---- without a store ---- */
+
+static int execute(struct hf_database *db, const struct hf_op *op)
+{
+    struct hf_answer answer = {0};
+    hf__database_forget(db);
+    hf__execute(db, op, &arena, 1700000000000000, &answer);
+    return answer.code;
+}
+
+/* Its error is better than a write that is lost. */
+TEST(a_write_of_what_is_remembered_wrongly_is_an_error)
+{
+    struct hf_database db;
+    struct hf_op create = op_of(HF_CREATE_TABLE), set = set_n(1), delete = on_key(HF_DELETE_ITEM);
+    create.schema = (struct hf_key_schema){.hash_name = HF_LIT("key"), .hash_type = HF_S};
+    CHECK_INT(hf__database_open(&db, NULL, &hf__clock_system, 1000, NULL), 0);
+    CHECK_INT(hf__database_begin_write(&db, NULL), 0);
+    CHECK_INT(execute(&db, &create), 0);
+    for (int i = 0; i < 2; i++) {
+        const struct hf_op *next = i == 0 ? &set : &delete;
+        CHECK_INT(execute(&db, &set), 0);
+        CHECK(sqlite3_exec(db.handle, "DELETE FROM items", NULL, NULL, NULL) == SQLITE_OK);
+        CHECK_INT(execute(&db, next), HF_ERR_DAMAGED);
+        CHECK_INT(execute(&db, next), 0); /* it has forgotten */
+    }
+    CHECK_INT(hf__database_commit(&db, NULL), 0);
+    hf__database_close(&db);
+    hf__arena_free(&arena);
+}
+
 /* ---- by itself ---- */
 
 static const struct hf_recall_key place = {.table_id = 1, .pk = {"job", 3}};
@@ -276,6 +308,7 @@ int main(int argc, char **argv)
         RUN(a_write_sees_nothing_of_what_could_not_be_committed),
         RUN(a_write_does_not_see_what_was_deleted),
         RUN(a_write_does_not_see_what_has_expired),
+        RUN(a_write_of_what_is_remembered_wrongly_is_an_error),
         RUN(it_remembers_items_of_the_last_committed_transaction),
         RUN(it_tells_items_apart),
     };
